@@ -1,0 +1,37 @@
+let version = "0.1.0"
+
+let help = """
+  weft-bench: measures Weft, and next to it what it is compared with.
+
+  USAGE: weft-bench [options]
+
+    --filter TEXT       run the jobs whose name contains TEXT; TEXT* means those that start
+                        with it. May be given several times. Relations are shown when all
+                        their jobs ran.
+    --list              print the jobs, what they measure and what they leave out
+    --samples N         samples per job (30)
+    --quick             few and short samples, and no job of many seconds: for a look only
+    --json              print the report as JSON instead of tables
+    --save FILE         write the report as JSON to FILE as well
+    --chart FILE        draw the figures into FILE (.svg or .html)
+    --compare FILE      compare with an earlier report; exit with 2 if a job got slower, by both
+                        minimum and median, than the threshold allows
+    --threshold PERCENT what counts as slower (10)
+    --strict            exit with 2 if a goal is missed
+    -h, --help          print this
+    --version           print the version
+
+  All figures of one group are taken in turns, round by round, and relations are the median
+  over the rounds: trust them more than times from different runs. They are computed from the
+  minima as well; a goal counts as met or missed where both agree, and is unclear otherwise.
+  Build with -c release.
+
+  EXAMPLES
+    weft-bench --filter 'switch.*' --filter coroutine
+    weft-bench --save before.json
+    weft-bench --compare before.json --threshold 5
+
+  EXIT CODES: 0 fine, 1 failure (a job computed the wrong result, a file), 2 past the threshold or
+  a goal missed with --strict, 64 usage.
+
+  """

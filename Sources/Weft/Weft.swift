@@ -1,0 +1,3 @@
+@_exported public import WeftContext
+@_exported public import WeftRuntime
+@_exported public import WeftSync

@@ -1,0 +1,115 @@
+import CWeft
+
+/// Some 10 µs, and 4.
+let spinRoundsMost = 240
+let spinNanoseconds: UInt64 = 10_000
+private let spinRoundsLeast = 97
+
+/// What a search saw of another worker: its switches at first, its queue's length at last.
+struct Look {
+  var tick: UInt64 = .max
+  var count: UInt64 = 0
+}
+
+/// Fibers that one steal takes at most.
+private let stealMost: UInt64 = 256
+
+extension SchedulerCore {
+  /// A short spin over everybody's queues. One that finds nothing makes the next one shorter, one
+  /// that does, longer: a worker whose fibers come back within microseconds is there when they do,
+  /// and one that is woken by timers does not heat the room in between.
+  func search(_ worker: Worker) -> Bool {
+    // SAFETY: called on the worker's own thread, which alone uses its `spin_rounds`.
+    let rounds = unsafe Int(worker.pointee.spin_rounds)
+    if unsafe fireTimers(of: worker) { return true }
+    let found = unsafe spin(worker, rounds: rounds)
+    let next = found ? min(rounds * 2, spinRoundsMost) : max(rounds / 2, spinRoundsLeast)
+    unsafe worker.pointee.spin_rounds = UInt64(next)
+    return found
+  }
+
+  private func spin(_ worker: Worker, rounds: Int) -> Bool {
+    // SAFETY: called on the worker's own thread.
+    let away = unsafe isAway(worker)
+    var looks = capacity <= 64 ? Array(repeating: Look(), count: capacity) : []
+    var seen = SeenOffer()
+    for round in 0..<rounds {
+      if unsafe hasWorkOfItsOwn(worker) || isStopping { return true }
+      if !away {
+        // Some looks at each of the others in turn. SAFETY: as above.
+        let victim = unsafe workers[
+          (Int(worker.pointee.index) + 1 + round / SeenOffer.looks) % capacity]
+        if capacity > 2, round % SeenOffer.looks == 0 { seen.times = 0 }
+        if unsafe victim != worker, unsafe takeOffer(from: victim, worker, seen: &seen) {
+          return true
+        }
+        // SAFETY: as above.
+        if round % 32 == 0, unsafe steal(worker, looks: &looks, last: round + 32 >= rounds) {
+          return true
+        }
+      }
+      for _ in 0..<4 { weft_pause() }
+    }
+    return false
+  }
+
+  /// Takes fibers from another worker into this one's queue. True if it got any.
+  ///
+  /// A steal stops the victim for some microseconds, so it should be worth it: a queue that has
+  /// grown since the look before is left to grow until there is enough, or this is the `last` look
+  /// of a search. Then a lone fiber is taken too, from a victim that has not switched since the
+  /// first look.
+  func steal(_ worker: Worker, looks: inout [Look], last: Bool) -> Bool {
+    // SAFETY: runs on the thief's own thread, which alone writes `random`; of the victim only
+    // atomic words are read. Its memory lives as long as this object.
+    unsafe worker.pointee.random =
+      worker.pointee.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    let start = unsafe Int((worker.pointee.random >> 33) % UInt64(capacity))
+    for offset in 0..<capacity {
+      let index = (start + offset) % capacity
+      let victim = unsafe workers[index]
+      if unsafe victim == worker { continue }
+      if unsafe takeInbox(weft_worker_inbox(victim), worker) { return true }
+      // ORDERING: relaxed; hints. The victim's lock, or the swap of an offer, orders what is taken.
+      let count = unsafe weft_word_load_relaxed(weft_worker_queue_stealable(victim))
+      let tick = unsafe weft_word_load_relaxed(weft_worker_tick(victim))
+      let known = index < looks.count ? looks[index] : Look()
+      if index < looks.count {
+        looks[index].count = count
+        if known.tick == .max { looks[index].tick = tick }
+      }
+      let isStill = last && known.tick == tick
+      // SAFETY: as above.
+      let held = unsafe isStill ? weft_link_load_relaxed(weft_worker_offer(victim)) : 0
+      if held != 0, unsafe takeOffer(held, from: victim, worker) { return true }
+      if count == 0 { continue }
+      let isWorth =
+        count >= stealMost || count >= 2 && (last || count <= known.count)
+        || isStill
+      // SAFETY: runs on the thief's own thread.
+      if isWorth, unsafe cut(victim, worker, count) { return true }
+    }
+    return false
+  }
+
+  /// Half of the victim's queue, up to a limit. A steal costs both sides some microseconds, most of
+  /// them for the membarrier, so that from a long queue it should bring many; and each costs some
+  /// nanoseconds under the lock, while the victim waits.
+  private func cut(_ victim: Worker, _ worker: Worker, _ count: UInt64) -> Bool {
+    // SAFETY: between lock and unlock the victim's queue is ours; the fibers of the chain are in no
+    // queue any more, so that this thread holds them.
+    // ORDERING: the lock's; cweft_fiber.h has the argument.
+    let queue = unsafe weft_worker_queue(victim)
+    guard unsafe weft_queue_lock_thief(queue) else { return false }
+    var taken: UInt64 = 0
+    var chain = unsafe weft_queue_cut(
+      queue, min((count + 1) / 2, stealMost), migratesStarted, &taken)
+    unsafe weft_queue_unlock_thief(queue)
+    while let record = unsafe chain {
+      unsafe chain = record.pointee.next
+      unsafe pushLocal(record, worker)
+    }
+    unsafe weft_word_bump(weft_worker_stolen(worker), taken)
+    return taken > 0
+  }
+}

@@ -1,0 +1,230 @@
+/* fiber.c - the slow sides of switching between fibers, and binding them to stacks. */
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE 1
+#endif
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "sanitizer.h"
+
+#include "cweft_fiber.h"
+#include "cweft_system.h"
+
+__thread weft_worker *weft_tls_worker WEFT_TLS_MODEL;
+
+__attribute__((noinline)) weft_worker *weft_worker_current_outlined(void) {
+  return weft_tls_worker;
+}
+
+/* A plain thread is told apart by where its own copy of the variable lies. */
+__attribute__((noinline)) uint64_t weft_owner_outlined(void) {
+  if (weft_tls_worker != NULL) return (uint64_t)(uintptr_t)weft_tls_worker->current;
+  return (uint64_t)(uintptr_t)&weft_tls_worker;
+}
+
+__attribute__((noinline)) void weft_worker_set_current(weft_worker *worker) {
+  weft_tls_worker = worker;
+}
+
+/* A fiber that leaves in the middle of a Swift job stays on its thread until it has left the job:
+ * the job writes through an address of this thread when it ends. A yield has queued it already, in
+ * this worker's own queue and under its lock, which is held over the switch. */
+static void pin_to_job(weft_fiber *fiber, bool in_job, weft_worker *worker) {
+  bool pinned = (fiber->flags & WEFT_FIBER_IN_JOB) != 0;
+  if (in_job == pinned || (in_job && (fiber->flags & WEFT_FIBER_PINNED) != 0)) return;
+  fiber->flags ^= WEFT_FIBER_PINNED | WEFT_FIBER_IN_JOB;
+  if (in_job) fiber->home = worker;
+  if (fiber->queued != NULL) {
+    /* ORDERING: relaxed; this worker holds the lock of its queue, others read a hint. */
+    weft_word_bump(&fiber->queued->stealable, in_job ? (uint64_t)-1 : 1);
+  }
+}
+
+void weft_fiber_swap_words(weft_fiber *from, weft_fiber *to, weft_worker *worker) {
+  void **three = worker->concurrency;
+  void *kept[4] = {*worker->access, three[0], three[1], three[2]};
+  /* Words that a fiber left with are its words once: it may have ended what they were about when it
+   * leaves next, on the fast path, which stores none. */
+  bool brings = to->has_words != 0;
+  *worker->access = brings ? to->cold->words[0] : NULL;
+  for (int i = 0; i < 3; i++) three[i] = brings ? to->cold->words[i + 1] : NULL;
+  to->has_words = 0;
+  if (from->cold == NULL) return; /* it is ending, and leaves nothing open */
+  from->has_words = 0;
+  for (int i = 0; i < 4; i++) {
+    from->cold->words[i] = kept[i];
+    from->has_words |= kept[i] != NULL;
+  }
+  pin_to_job(from, kept[1] != NULL || kept[2] != NULL, worker);
+}
+
+WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_fiber *to,
+                                                        weft_worker *worker) {
+  bool fallback = weft_thread_words()->access == NULL;
+  /* A fiber's own accesses stay on its stack; the runtime's pair takes them off this thread and
+   * puts the other's on. A root fiber has its list in the thread's own storage. */
+  if (fallback && (from->flags & WEFT_FIBER_ROOT) == 0 && from->cold != NULL) {
+    weft_words_exit_fallback(from->cold->task_accesses);
+  }
+  weft_fp_switch(&from->frame.fpctl, &to->frame.fpctl, worker->fp_load_is_cheap != 0);
+  weft_fiber_swap_words(from, to, worker);
+  if (fallback && (to->flags & WEFT_FIBER_ROOT) == 0) {
+    weft_words_enter_fallback(to->cold->task_accesses);
+  }
+#if WEFT_ASAN
+  void *fake = NULL;
+  __sanitizer_start_switch_fiber(worker->after == WEFT_AFTER_END ? NULL : &fake,
+                                 to->cold->stack.low,
+                                 (size_t)(to->cold->stack.top - to->cold->stack.low));
+#endif
+#if WEFT_TSAN
+  /* A fiber that is left inside a coroutine goes on there. */
+  if (from->cold != NULL) from->cold->tsan = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to->cold->tsan, 0);
+#endif
+  worker = (weft_worker *)weft_switch_inline(&from->frame, &to->frame, worker);
+#if WEFT_ASAN
+  __sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#endif
+  return worker;
+}
+
+/* The control block of a fiber's stack, where the overflow handler looks for the site. */
+static weft_coroutine *block_of(const weft_fiber *fiber) {
+  return weft_stack_block(fiber->cold->stack.top, fiber->cold->stack.stride_shift);
+}
+
+/* The first C frame of a fiber. `body` is what weft_fiber_bind was given; it never returns. */
+WEFT_UNINSTRUMENTED static void fiber_entry(weft_frame *own, void *value) {
+  weft_fiber *fiber = (weft_fiber *)own;
+  void (*body)(weft_fiber *, weft_worker *) =
+      (void (*)(weft_fiber *, weft_worker *))block_of(fiber)->body[0];
+#if WEFT_ASAN
+  __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+#endif
+  body(fiber, (weft_worker *)value);
+  weft_fatal("a fiber was continued after its end", &fiber->site,
+             "This is a bug in Weft: please report it.");
+}
+
+void weft_fiber_bind(weft_fiber *fiber, const weft_stack *stack,
+                     void (*body)(weft_fiber *, weft_worker *)) {
+  weft_coroutine *block = weft_stack_block(stack->top, stack->stride_shift);
+  weft_fiber_cold *cold =
+      (weft_fiber_cold *)((uintptr_t)((char *)block - sizeof *cold) & ~(uintptr_t)15);
+  /* What ends the waits of a group's body ends those of its children. */
+  uint64_t deadline = fiber->group != NULL ? fiber->group->deadline : UINT64_MAX;
+  *cold = (weft_fiber_cold){.stack = *stack, .timer_slot = -1, .scope.deadline = deadline};
+  fiber->cold = cold;
+  fiber->flags |= WEFT_FIBER_BOUND;
+  block->site = fiber->site;
+  block->body[0] = (void *)body;
+  weft_frame_prepare(&fiber->frame, cold, fiber_entry);
+#if WEFT_TSAN
+  cold->tsan = __tsan_create_fiber(0);
+#endif
+}
+
+/* More is cut off, at the beginning of a character. */
+#define NAME_BYTES_MAX 256
+
+void weft_fiber_name(weft_fiber *fiber, const char *name, uint64_t bytes) {
+  if (bytes > NAME_BYTES_MAX) {
+    bytes = NAME_BYTES_MAX;
+    while (bytes > 0 && ((unsigned char)name[bytes] & 0xC0) == 0x80) bytes--;
+  }
+  char *copy = (char *)(((uintptr_t)fiber->cold - bytes) & ~(uintptr_t)15);
+  memcpy(copy, name, bytes);
+  weft_coroutine *block = block_of(fiber);
+  block->site.name = (const uint8_t *)copy;
+  block->site.name_bytes = (uint16_t)bytes;
+  fiber->frame.sp = copy;
+}
+
+void *weft_fiber_unbind(weft_fiber *fiber) {
+#if WEFT_TSAN
+  void *left = __tsan_get_current_fiber(); /* its own: no coroutine is left around it */
+#else
+  void *left = NULL;
+#endif
+  /* A huge stack is unmapped when it is released: not from under the fiber. */
+  if (fiber->cold->stack.stride_shift <= WEFT_SHIFT_SLAB_MAX) weft_fiber_release_stack(fiber);
+  return left;
+}
+
+void weft_fiber_release_stack(weft_fiber *fiber) {
+  weft_stack stack = fiber->cold->stack;
+  fiber->cold = NULL;
+  weft_stack_release(&stack);
+}
+
+extern void *swift_nonatomic_retain(void *object) __attribute__((weak));
+
+extern bool swift_isUniquelyReferenced_nonNull_native(void *object) __attribute__((weak));
+
+bool weft_is_shared(void *object) { return !swift_isUniquelyReferenced_nonNull_native(object); }
+
+void weft_retain_unshared(void *object) { swift_nonatomic_retain(object); }
+
+uint64_t weft_fiber_id(weft_fiber *fiber) {
+  static weft_word last;
+  /* ORDERING: acquire and sequentially consistent, though a number that is all there is needs no
+   * more than relaxed: this is rare. */
+  uint64_t id = weft_word_load_acquire(&fiber->id);
+  if (id != 0) return id;
+  uint64_t mine = weft_word_add(&last, 1) + 1;
+  /* Of two that ask at once, the first gives the number. */
+  return weft_word_compare_exchange(&fiber->id, &id, mine) ? mine : id;
+}
+
+weft_word *weft_fiber_scopes_lock(weft_fiber *fiber) {
+  static struct {
+    weft_word word;
+    char pad[64 - sizeof(weft_word)];
+  } locks[64] __attribute__((aligned(64)));
+  uintptr_t hash = (uintptr_t)fiber / 16 * (uintptr_t)0x9E3779B97F4A7C15u;
+  return &locks[hash >> (sizeof hash * 8 - 6)].word;
+}
+
+void weft_fiber_destroy_sanitizer(void *left) {
+#if WEFT_TSAN
+  if (left != NULL) __tsan_destroy_fiber(left);
+#else
+  (void)left;
+#endif
+}
+
+void weft_worker_prepare(weft_worker *worker) {
+  const weft_words *words = weft_thread_words();
+  worker->access = words->access != NULL ? words->access : &worker->dummies[0];
+  /* The three stand in a row, or they were not found. */
+  worker->concurrency = words->task != NULL ? words->task : &worker->dummies[1];
+  worker->slow = WEFT_SANITIZED || words->access == NULL;
+  worker->fp_load_is_cheap = weft_fp_load_is_cheap();
+  weft_worker_set_thread(worker, weft_thread_id());
+  worker->errno_address = weft_errno_address();
+  memset(&worker->root, 0, sizeof worker->root);
+  worker->root.flags = WEFT_FIBER_ROOT | WEFT_FIBER_PINNED | WEFT_FIBER_STARTED;
+  worker->root.home = worker;
+  memset(&worker->root_cold, 0, sizeof worker->root_cold);
+  worker->root_cold.timer_slot = -1;
+  worker->root_cold.scope.deadline = UINT64_MAX;
+  worker->root.cold = &worker->root_cold;
+  worker->current = &worker->root;
+  weft_fp_store(&worker->root.frame.fpctl);
+#if defined(__linux__) && WEFT_ASAN
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    void *low = NULL;
+    size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    worker->root_cold.stack.low = low;
+    worker->root_cold.stack.top = (char *)low + bytes;
+    pthread_attr_destroy(&attributes);
+  }
+#endif
+#if WEFT_TSAN
+  worker->root_cold.tsan = __tsan_get_current_fiber();
+#endif
+}
