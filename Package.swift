@@ -12,6 +12,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   products: [
     .library(name: "Weft", targets: ["Weft"]),
+    .library(name: "WeftTesting", targets: ["WeftTesting"]),
     .executable(name: "weft", targets: ["WeftCommand"]),
     .executable(name: "weft-bench", targets: ["weft-bench"]),
   ],
@@ -21,6 +22,9 @@ let package = Package(
     .target(name: "WeftContext", dependencies: ["CWeft"], swiftSettings: swift),
     .target(name: "WeftRuntime", dependencies: ["WeftContext", "CWeft"], swiftSettings: swift),
     .target(name: "WeftSync", dependencies: ["WeftRuntime", "CWeft"], swiftSettings: swift),
+    .target(
+      name: "WeftTesting", dependencies: ["WeftContext", "WeftRuntime", "CWeft"],
+      swiftSettings: swift),
     .target(
       name: "Weft", dependencies: ["WeftContext", "WeftRuntime", "WeftSync"], swiftSettings: swift),
 
@@ -59,6 +63,10 @@ let package = Package(
       swiftSettings: swift),
     .testTarget(
       name: "WeftSyncTests", dependencies: ["Weft", "WeftSync", "CWeft", "WeftTestSupport"],
+      swiftSettings: swift),
+    .testTarget(
+      name: "WeftTestingTests",
+      dependencies: ["Weft", "WeftTesting", "WeftRuntime", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
       name: "WeftToolTests", dependencies: ["WeftTool", "WeftCommand"], swiftSettings: swift),

@@ -103,6 +103,7 @@ func inChild(_ body: () -> Int32) -> Child {
   var ends: [Int32] = [0, 0]
   // SAFETY: two descriptors for the call to fill in.
   guard unsafe pipe(&ends) == 0 else { return Child(exitStatus: nil, signal: nil, errors: "pipe") }
+  waitUntilOthersSleep()
   let child = forkProcess()
   if child == 0 {
     dup2(ends[1], STDERR_FILENO)
@@ -136,12 +137,46 @@ func inChild(_ body: () -> Int32) -> Child {
 ///
 /// Not straight from the test: at any moment some thread of another test may hold a lock of the
 /// Swift runtime, which in a child of `fork()` nobody would ever release. An exit test's other
-/// threads are idle.
+/// threads are idle, once they are done with their own beginnings.
 func asOnlyThread(_ body: () -> Int32) -> Never {
   let child = inChild(body)
   writeToStandardError(child.errors)
   if let signal = child.signal { writeToStandardError("the child ended by signal \(signal)\n") }
   exit(child.exitStatus ?? 99)
+}
+
+/// Waits until every other thread of the process sleeps, and has for some looks: so none of them is
+/// in the middle of making a type's metadata, say, under a lock of the Swift runtime, which nobody
+/// would ever release in a child. Where they never sleep that long, it is done with after a second.
+private func waitUntilOthersSleep() {
+  var seen: [String] = []
+  var looks = 0
+  let end = ContinuousClock.now + .seconds(1)
+  while looks < 4, ContinuousClock.now < end {
+    let states = statesOfOtherThreads()
+    looks = states == seen && states.allSatisfy { $0.hasPrefix("S") } ? looks + 1 : 0
+    seen = states
+    usleep(2_000)
+  }
+}
+
+/// Of each other thread its state and how often it has left a processor.
+private func statesOfOtherThreads() -> [String] {
+  // SAFETY: the entries are valid until the next is read; the directory is closed once.
+  let own = "\(weft_thread_id())"
+  var states: [String] = []
+  guard let directory = unsafe opendir("/proc/self/task") else { return [] }
+  defer { unsafe closedir(directory) }
+  while let entry = unsafe readdir(directory) {
+    let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+      unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    if name.hasPrefix(".") || name == own { continue }
+    let lines = fileText("/proc/self/task/\(name)/status").split(separator: "\n")
+    let wanted = lines.filter { $0.hasPrefix("State:") || $0.contains("ctxt_switches:") }
+    states.append(wanted.map { $0.split(separator: "\t").last ?? "" }.joined(separator: " "))
+  }
+  return states
 }
 
 /// Swift hides `fork`, since little of Swift is safe in a child of a process with many threads. The

@@ -19,6 +19,8 @@ __attribute__((noinline)) weft_worker *weft_worker_current_outlined(void) {
 
 /* A plain thread is told apart by where its own copy of the variable lies. */
 __attribute__((noinline)) uint64_t weft_owner_outlined(void) {
+  weft_seam *seam = weft_seam_current();
+  if (weft_tls_worker == NULL && seam != NULL) return (uint64_t)(uintptr_t)seam->current;
   if (weft_tls_worker != NULL) return (uint64_t)(uintptr_t)weft_tls_worker->current;
   return (uint64_t)(uintptr_t)&weft_tls_worker;
 }
@@ -59,8 +61,20 @@ void weft_fiber_swap_words(weft_fiber *from, weft_fiber *to, weft_worker *worker
   pin_to_job(from, kept[1] != NULL || kept[2] != NULL, worker);
 }
 
+/* Tells a simulator who is left, why, and who goes on. */
+static void note_switch(weft_fiber *from, weft_fiber *to, const weft_worker *worker) {
+  static const uint32_t notes[] = {
+      [WEFT_AFTER_UNLOCK] = WEFT_NOTE_YIELD, [WEFT_AFTER_PARK] = WEFT_NOTE_PARK,
+      [WEFT_AFTER_JOIN] = WEFT_NOTE_JOIN,    [WEFT_AFTER_END] = WEFT_NOTE_END,
+      [WEFT_AFTER_CALL] = WEFT_NOTE_LEAVE,
+  };
+  if ((from->flags & WEFT_FIBER_ROOT) == 0) weft_seam_note(notes[worker->after], from);
+  if ((to->flags & WEFT_FIBER_ROOT) == 0) weft_seam_note(WEFT_NOTE_RUN, to);
+}
+
 WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_fiber *to,
                                                         weft_worker *worker) {
+  if (weft_seam_is_open()) note_switch(from, to, worker);
   bool fallback = weft_thread_words()->access == NULL;
   /* A fiber's own accesses stay on its stack; the runtime's pair takes them off this thread and
    * puts the other's on. A root fiber has its list in the thread's own storage. */
@@ -148,8 +162,11 @@ void *weft_fiber_unbind(weft_fiber *fiber) {
 #else
   void *left = NULL;
 #endif
-  /* A huge stack is unmapped when it is released: not from under the fiber. */
-  if (fiber->cold->stack.stride_shift <= WEFT_SHIFT_SLAB_MAX) weft_fiber_release_stack(fiber);
+  /* A huge stack is unmapped when it is released: not from under the fiber. In a simulation another
+   * thread, which shares this one's cache, could take it before the switch. */
+  if (fiber->cold->stack.stride_shift <= WEFT_SHIFT_SLAB_MAX && weft_seam_current() == NULL) {
+    weft_fiber_release_stack(fiber);
+  }
   return left;
 }
 
@@ -173,6 +190,12 @@ uint64_t weft_fiber_id(weft_fiber *fiber) {
    * more than relaxed: this is rare. */
   uint64_t id = weft_word_load_acquire(&fiber->id);
   if (id != 0) return id;
+  weft_seam *seam = weft_seam_current();
+  if (seam != NULL) {
+    /* The same ones in each run. */
+    weft_word_store_release(&fiber->id, ++seam->fibers);
+    return seam->fibers;
+  }
   uint64_t mine = weft_word_add(&last, 1) + 1;
   /* Of two that ask at once, the first gives the number. */
   return weft_word_compare_exchange(&fiber->id, &id, mine) ? mine : id;
@@ -200,7 +223,10 @@ void weft_worker_prepare(weft_worker *worker) {
   worker->access = words->access != NULL ? words->access : &worker->dummies[0];
   /* The three stand in a row, or they were not found. */
   worker->concurrency = words->task != NULL ? words->task : &worker->dummies[1];
-  worker->slow = WEFT_SANITIZED || words->access == NULL;
+  weft_seam *seam = weft_seam_current();
+  worker->slow = WEFT_SANITIZED || words->access == NULL || seam != NULL;
+  worker->spend_mask = seam != NULL ? 0 : 255;
+  worker->poll_mask = seam != NULL ? 0 : 15;
   worker->fp_load_is_cheap = weft_fp_load_is_cheap();
   weft_worker_set_thread(worker, weft_thread_id());
   worker->errno_address = weft_errno_address();
@@ -213,9 +239,10 @@ void weft_worker_prepare(weft_worker *worker) {
   worker->root.cold = &worker->root_cold;
   worker->current = &worker->root;
   weft_fp_store(&worker->root.frame.fpctl);
+  if (seam != NULL) worker->root_cold.stack = seam->current->stack;
 #if defined(__linux__) && WEFT_ASAN
   pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+  if (seam == NULL && pthread_getattr_np(pthread_self(), &attributes) == 0) {
     void *low = NULL;
     size_t bytes = 0;
     pthread_attr_getstack(&attributes, &low, &bytes);

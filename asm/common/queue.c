@@ -1,6 +1,4 @@
 /* queue.c - the contended sides of the run queue's biased lock. cweft_fiber.h has the argument. */
-#include <sched.h>
-
 #include "cweft_queue.h"
 #include "cweft_system.h"
 
@@ -14,7 +12,7 @@ void weft_queue_lock_contended(weft_queue *queue) {
     uint64_t expected = 0;
     for (int round = 1; !weft_word_compare_exchange(&queue->thief, &expected, 1); round++) {
       expected = 0;
-      if (round % 64 == 0) sched_yield();
+      if (round % 64 == 0) weft_thread_yield();
       else weft_pause();
     }
     return;
@@ -24,7 +22,7 @@ void weft_queue_lock_contended(weft_queue *queue) {
     weft_word_store_release(&queue->busy, 0);
     /* The thief holds it for a microsecond or so, unless the kernel took its processor away. */
     for (int round = 1; weft_word_load_acquire(&queue->thief) != 0; round++) {
-      if (round % 64 == 0) sched_yield();
+      if (round % 64 == 0) weft_thread_yield();
       else weft_pause();
     }
     /* ORDERING: the load acquired the thief's changes. The fence puts this store before the next

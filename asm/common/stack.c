@@ -9,6 +9,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE 1
 #endif
+#define WEFT_NO_SEAM 1
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,7 +318,18 @@ __attribute__((noinline)) static weft_stack_failure acquire_slow(size_t bytes, w
   return failure;
 }
 
+/* In a simulation: counted, and sometimes refused. True: it is. */
+__attribute__((noinline)) static bool is_refused(weft_stack *stack) {
+  if (weft_seam_fails(WEFT_FAULT_STACK)) {
+    stack->error = ENOMEM;
+    return true;
+  }
+  weft_seam_count_stack(1);
+  return false;
+}
+
 weft_stack_failure weft_stack_acquire(size_t bytes, weft_stack *stack) {
+  if (weft_seam_is_open() && is_refused(stack)) return WEFT_STACK_OUT_OF_MEMORY;
   weft_thread *thread = weft_tls_thread;
   /* The size that nearly everybody asks for: bounds and class are known. */
   uint32_t shift = bytes <= WEFT_STACK_BYTES_DEFAULT && bytes > WEFT_STACK_BYTES_DEFAULT / 2
@@ -355,6 +367,7 @@ __attribute__((noinline)) static void release_slow(char *top, uint32_t shift) {
 }
 
 void weft_stack_release(const weft_stack *stack) {
+  if (weft_seam_is_open()) weft_seam_count_stack(-1);
   uint32_t shift = stack->stride_shift;
   char *top = stack->top;
   weft_thread *thread = weft_tls_thread;

@@ -24,7 +24,14 @@
 #include "cweft_watch.h"
 #include "sanitizer.h"
 
+/* The simulator of this thread, if there is one. */
+static weft_seam *simulator(void) {
+  return weft_seam_is_open() ? weft_seam_current() : NULL;
+}
+
 uint64_t weft_clock_now(void) {
+  weft_seam *seam = simulator();
+  if (seam != NULL) return seam->clock;
   struct timespec now;
 #if defined(__linux__)
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -43,6 +50,11 @@ static uint32_t *low_half(weft_word *word) {
 
 void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
   struct timespec timeout, *limit = NULL;
+  weft_seam *seam = simulator();
+  if (seam != NULL) {
+    seam->wait(seam, word, expected, nanoseconds);
+    return;
+  }
   if (nanoseconds != UINT64_MAX) {
     timeout.tv_sec = (time_t)(nanoseconds / 1000000000u);
     timeout.tv_nsec = (long)(nanoseconds % 1000000000u);
@@ -52,6 +64,11 @@ void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
 }
 
 void weft_futex_wake(weft_word *word, int32_t count) {
+  weft_seam *seam = simulator();
+  if (seam != NULL) {
+    seam->wake(seam, word, count);
+    return;
+  }
   syscall(SYS_futex, low_half(word), FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 #else
@@ -61,6 +78,11 @@ static pthread_cond_t futex_condition = PTHREAD_COND_INITIALIZER;
 
 void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
   struct timespec until;
+  weft_seam *seam = simulator();
+  if (seam != NULL) {
+    seam->wait(seam, word, expected, nanoseconds);
+    return;
+  }
   pthread_mutex_lock(&futex_lock);
   if ((uint32_t)weft_word_load_seq(word) == expected) {
     if (nanoseconds == UINT64_MAX) {
@@ -77,6 +99,11 @@ void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
 }
 
 void weft_futex_wake(weft_word *word, int32_t count) {
+  weft_seam *seam = simulator();
+  if (seam != NULL) {
+    seam->wake(seam, word, count);
+    return;
+  }
   (void)word;
   (void)count;
   pthread_mutex_lock(&futex_lock);
@@ -101,9 +128,18 @@ bool weft_membarrier_register(void) {
 }
 
 void weft_membarrier(void) {
+  if (simulator() != NULL) {
+    weft_seam_point(WEFT_POINT_FENCE, NULL);
+    return;
+  }
 #if defined(__linux__)
   syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 #endif
+}
+
+void weft_thread_yield(void) {
+  if (simulator() != NULL) weft_seam_point(WEFT_POINT_PAUSE, NULL);
+  else sched_yield();
 }
 
 /* ---- Processors ---- */

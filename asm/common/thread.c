@@ -1,4 +1,5 @@
 /* thread.c - what Weft keeps per kernel thread, from its first switch to its end. */
+#define WEFT_NO_SEAM 1
 #include <stdlib.h>
 
 #include "internal.h"
@@ -15,7 +16,13 @@ static pthread_once_t thread_key_once = PTHREAD_ONCE_INIT;
 
 static __thread weft_scope thread_scope WEFT_TLS_MODEL = {.deadline = UINT64_MAX};
 
-__attribute__((noinline)) weft_scope *weft_thread_scope(void) { return &thread_scope; }
+__attribute__((noinline)) weft_scope *weft_thread_scope(void) {
+  if (weft_seam_is_open()) {
+    weft_seam *seam = weft_seam_current();
+    if (seam != NULL && seam->current->scope != NULL) return seam->current->scope;
+  }
+  return &thread_scope;
+}
 
 void weft_thread_keeps(const void *object) {
 #if WEFT_ASAN

@@ -44,7 +44,8 @@ void weft_threads_leave(void) {
 }
 
 bool weft_threads_block(void) {
-  if (is_known) return false;
+  /* Nor one that is simulated. */
+  if (is_known || weft_seam_current() != NULL) return false;
   weft_word_add(&known_threads, ONE_CHANGE + 1);
   return true;
 }

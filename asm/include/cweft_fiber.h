@@ -182,6 +182,8 @@ typedef struct weft_worker {
   int32_t *_Nonnull errno_address;       /* this thread's errno */
   uint32_t direct;                       /* fibers that went past the queue, one after another */
   uint32_t spent;                        /* operations that did not have to wait */
+  uint32_t spend_mask;                   /* 255: one of so many yields; 0 in a simulation: each asks */
+  uint32_t poll_mask;                    /* 15: how often it looks around; 0 in a simulation */
   uint32_t index;
   /* What the workers of a scheduler share, without going through a counted reference. */
   struct weft_pool *_Nonnull pool;
@@ -371,7 +373,7 @@ WEFT_INLINE weft_word *_Nonnull weft_pool_line(weft_pool *_Nonnull pool, int64_t
 
 /* Counts an operation that did not have to wait. True for one in 256: others should run. */
 WEFT_INLINE bool weft_worker_spend(weft_worker *_Nonnull worker) {
-  return (++worker->spent & 255) == 0;
+  return (++worker->spent & worker->spend_mask) == 0;
 }
 
 /* Marks of the wait word, of which Wait.swift has all. */

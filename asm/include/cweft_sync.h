@@ -150,6 +150,7 @@ uint64_t weft_owner_outlined(void);
 WEFT_INLINE uint64_t weft_owner_current(void) {
   weft_worker *worker = weft_worker_current();
   if (worker != NULL) return (uint64_t)(uintptr_t)worker->current;
+  if (weft_seam_is_open()) return weft_owner_outlined();
 #if defined(__ELF__) && defined(__x86_64__)
   /* The block begins with its own address. */
   uint64_t thread;

@@ -19,6 +19,9 @@ void weft_futex_wake(weft_word *_Nonnull word, int32_t count);
 bool weft_membarrier_register(void);
 void weft_membarrier(void);
 
+/* Lets another thread run, in a loop that waits for it. */
+void weft_thread_yield(void);
+
 /* CPUs that this thread may use, capped by the cgroup's quota (rounded up); at least 1. */
 int32_t weft_cpus_available(void);
 /* The n-th CPU in the affinity mask, or -1. */

@@ -51,9 +51,9 @@ final class BlockingPool: @unchecked Sendable {
   private var running = 0
   private var idle = 0
   private var isStopping = false
-  private var threads: [pthread_t] = []
+  private var threads: [KernelThread] = []
   /// Those that have ended and must be joined.
-  private var ended: [pthread_t] = []
+  private var ended: [KernelThread] = []
 
   init(limit: Int, idleNanoseconds: UInt64 = 5_000_000_000) {
     // SAFETY: memory of our own, freed in deinit.
@@ -238,8 +238,7 @@ final class BlockingPool: @unchecked Sendable {
   private func retireIfIdle(_ deadline: UInt64) -> Bool {
     if isStopping { return true }
     if weft_clock_now() < deadline { return false }
-    let own = pthread_self()
-    if let index = threads.firstIndex(where: { pthread_equal($0, own) != 0 }) {
+    if let index = threads.firstIndex(where: \.isCurrent) {
       ended.append(threads.remove(at: index))
     }
     return true
@@ -247,7 +246,7 @@ final class BlockingPool: @unchecked Sendable {
 
   /// GUARDED BY: lock. Those in the list hold it no more.
   private func joinEnded() {
-    for thread in ended { pthread_join(thread, nil) }
+    for thread in ended { thread.join() }
     ended.removeAll()
   }
 
@@ -258,13 +257,13 @@ final class BlockingPool: @unchecked Sendable {
 
   /// Ends the threads and waits for that. No call is under way.
   func stop() {
-    let all = lock.withLock { () -> [pthread_t] in
+    let all = lock.withLock { () -> [KernelThread] in
       isStopping = true
       notify()
       joinEnded()
       return threads
     }
-    for thread in all { pthread_join(thread, nil) }
+    for thread in all { thread.join() }
     lock.withLock { threads.removeAll() }
   }
 }

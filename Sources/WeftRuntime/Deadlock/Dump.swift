@@ -146,7 +146,7 @@ enum DumpSignal {
     if unsafe generation == weft_fork_generation() { return }
     unsafe generation = weft_fork_generation()
     guard unsafe weft_dump_on_signal(number, word) else { return }
-    if let thread = try? KernelThread.start({ DumpSignal.serve() }) { pthread_detach(thread) }
+    (try? KernelThread.start { DumpSignal.serve() })?.detach()
   }
 
   private static func serve() {

@@ -26,6 +26,12 @@ extension Fiber where Success == Never, Failure == Never {
     unsafe finishSwitch(weft_fiber_switch(current, next, worker))
   }
 
+  /// The instant that it is, on the clock that sleeps, time limits and deadlines go by: that of
+  /// `ContinuousClock`, and the virtual one in a simulation.
+  ///
+  /// - Suspension: never. **Thread safety:** any fiber, any thread.
+  public static var now: ContinuousClock.Instant { instantNow() }
+
   /// Waits until somebody calls `unpark()` on this fiber, or returns at once if that has happened
   /// since the last `park`.
   ///
@@ -147,7 +153,7 @@ func fiberWorker(_ operation: StaticString) -> Worker {
 @usableFromInline
 func yieldThread() {
   refuseOnForkedWorker()
-  sched_yield()
+  weft_thread_yield()
 }
 
 /// Blocks a plain thread until a time. Signals do not shorten it.
@@ -243,7 +249,10 @@ package func spendOperation() {
 }
 
 @usableFromInline @inline(never)
-func letOthersRun() { Fiber.yield() }
+func letOthersRun() {
+  // In a simulation, where every operation comes here: if it says so.
+  if !Seam.isSimulated || Seam.preempts { Fiber.yield() }
+}
 
 /// Nil if there is a permit, which is used up, or the fiber is cancelled: but then, and where many
 /// permits were there one after the other, others that are runnable go first.

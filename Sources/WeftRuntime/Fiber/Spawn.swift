@@ -76,7 +76,7 @@ private func makeOutside(
   // SAFETY: the shared scheduler's workers live as long as it does, and the site points to
   // constants of the program.
   refuseOnForkedWorker()
-  let core = Scheduler.shared.core
+  let core = Seam.core ?? Scheduler.shared.core
   var flags: UInt32 = priority == .high ? .high : 0
   var home = unsafe core.workers[0]
   if case .worker(let index) = placement {

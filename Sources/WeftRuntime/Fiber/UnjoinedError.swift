@@ -62,6 +62,7 @@ func reportIfUnjoined(_ record: Record, _ error: any Error) {
       text += unsafe " (created at \(String(decoding: bytes, as: UTF8.self)):\(site.line))"
     }
     text += " failed, and nobody joined it: \(error)\n"
+    if Seam.isSimulated { return Seam.noteUnjoined(text) }
     text.withUTF8 { bytes in
       // In one call, so that lines of several threads do not mix.
       _ = unsafe write(STDERR_FILENO, bytes.baseAddress, bytes.count)

@@ -104,5 +104,5 @@ func checkedLimit(_ limit: Int?, _ operation: StaticString) -> Int {
 private func defaultLimit() -> Int {
   // SAFETY: the worker is this thread's, used at once.
   let core = unsafe weft_worker_current().map { unsafe schedulerCore(of: $0) }
-  return max(1, (core ?? Scheduler.shared.core).active) * 4
+  return max(1, (core ?? Seam.core ?? Scheduler.shared.core).active) * 4
 }

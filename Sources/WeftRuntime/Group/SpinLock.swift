@@ -27,7 +27,7 @@ extension UnsafeMutablePointer where Pointee == weft_word {
       if unsafe weft_word_compare_exchange(self, &expected, 1) { return }
       round += 1
       // Its holder's processor may have been taken away.
-      if round % 64 == 0 { sched_yield() } else { weft_pause() }
+      if round % 64 == 0 { weft_thread_yield() } else { weft_pause() }
     }
   }
 

@@ -80,6 +80,8 @@ extension Scheduler {
     /// The same with what the environment overrides.
     func resolved() -> Configuration {
       var result = self
+      // A simulation is what its seed makes of it, nothing else.
+      if Seam.isSimulated { return result }
       if let text = Environment.value("WEFT_WORKERS"), let range = Environment.range(text) {
         result.workers = range
       }

@@ -70,6 +70,35 @@ class Poller: @unchecked Sendable {
   }
 #endif
 
+/// One without descriptors to watch: of a simulated scheduler, whose kernel has none.
+// SAFETY: an atomic word of memory that is freed with the object.
+@safe
+final class FutexPoller: Poller, @unchecked Sendable {
+  private let kicked: UnsafeMutablePointer<weft_word>
+
+  override init() {
+    // SAFETY: memory of our own, freed in deinit.
+    unsafe kicked = .allocate(capacity: 1)
+    unsafe kicked.initialize(to: weft_word())
+    super.init()
+  }
+
+  deinit { unsafe kicked.deallocate() }  // SAFETY: nobody has a reference
+
+  override func wait(_ nanoseconds: UInt64) {
+    // SAFETY: the word lives as long as this object.
+    // ORDERING: a kick that comes before the exchange ends this wait, one after it the next.
+    unsafe weft_futex_wait(kicked, 0, nanoseconds)
+    _ = unsafe weft_word_exchange(kicked, 0)
+  }
+
+  override func kick() {
+    // SAFETY: as above. ORDERING: the exchange, then the wake.
+    _ = unsafe weft_word_exchange(kicked, 1)
+    unsafe weft_futex_wake(kicked, 1)
+  }
+}
+
 /// The portable one: poll on a pipe. Tests force it on Linux.
 // SAFETY: descriptors, set once.
 final class PipePoller: Poller, @unchecked Sendable {

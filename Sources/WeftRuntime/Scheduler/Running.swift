@@ -58,7 +58,7 @@ extension SchedulerCore {
   /// Makes the calling thread this worker's.
   private func enter(_ worker: Worker) {
     // SAFETY: the worker is this thread's from here on, which alone writes these fields.
-    if configuration.pinsWorkers {
+    if configuration.pinsWorkers && !Seam.isSimulated {
       // It may have been started by a thread that is pinned itself.
       weft_cpu_unpin()
       let cpu = weft_cpu_at(unsafe Int32(worker.pointee.index) % weft_cpus_available())
@@ -66,8 +66,10 @@ extension SchedulerCore {
     }
     RuntimeInfo.findWordsOfThisThread()
     unsafe weft_worker_prepare(worker)
-    weft_threads_enter()
-    if isWatched { weft_capture_allow() }
+    if !Seam.isSimulated {
+      weft_threads_enter()
+      if isWatched { weft_capture_allow() }
+    }
     unsafe weft_worker_set_current(worker)
   }
 
@@ -88,9 +90,10 @@ extension SchedulerCore {
   }
 
   private func leaveThread(_ worker: Worker) {
+    weft_worker_set_current(nil)
+    if Seam.isSimulated { return }
     if configuration.pinsWorkers { weft_cpu_unpin() }
     if isWatched { weft_capture_restore() }
-    weft_worker_set_current(nil)
     _ = weft_stack_settle(true)
     weft_threads_leave()
   }
@@ -174,31 +177,24 @@ extension SchedulerCore {
     stopHelpers()
     blockingPool.stop()
     for index in 0..<capacity {
-      let thread = lifeLock.withLock { () -> pthread_t? in
+      let thread = lifeLock.withLock { () -> KernelThread? in
         defer { threads[index] = nil }
         return threads[index]
       }
-      if let thread = thread { pthread_join(thread, nil) }
+      thread?.join()
     }
     _ = unsafe weft_word_exchange(words.phase, Phase.stopped)
   }
 
   /// Whether the calling thread is one of this scheduler's workers.
   var isOwnThread: Bool {
-    // SAFETY: plain values.
-    let caller = pthread_self()
-    return lifeLock.withLock {
-      threads.contains { thread in
-        guard let thread = thread else { return false }
-        return pthread_equal(thread, caller) != 0
-      }
-    }
+    lifeLock.withLock { threads.contains { $0?.isCurrent ?? false } }
   }
 
   /// Shuts down from a thread made for it.
   func shutDownElsewhere() {
     do throws(SchedulerError) {
-      pthread_detach(try KernelThread.start { self.shutDown(cancelling: true) })
+      try KernelThread.start { self.shutDown(cancelling: true) }.detach()
     } catch {
       fatalError("weft: \(error)")
     }

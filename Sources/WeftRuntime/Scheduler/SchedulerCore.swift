@@ -27,7 +27,7 @@ final class SchedulerCore: @unchecked Sendable {
   let blockingPool: BlockingPool
 
   /// Threads started. GUARDED BY: lifeLock
-  var threads: [pthread_t?]
+  var threads: [KernelThread?]
   let lifeLock = CLock()
   /// Held by the one that shuts down.
   let drainLock = CLock()
@@ -54,7 +54,7 @@ final class SchedulerCore: @unchecked Sendable {
     unsafe workers = .allocate(capacity: capacity)
     registry = Registry(shards: capacity)
     words = SharedWords()
-    poller = Poller.make(configuration.poller)
+    poller = Seam.isSimulated ? FutexPoller() : Poller.make(configuration.poller)
     blockingPool = BlockingPool(limit: configuration.blockingThreadsMax)
     policy = configuration.corePolicy ?? LoadFactorPolicy()
     threads = Array(repeating: nil, count: capacity)
@@ -292,7 +292,12 @@ final class CLock: @unchecked Sendable {
   /// No fiber may park inside: the mutex belongs to the thread.
   func withLock<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
     // SAFETY: `self` lives during the call; the same thread unlocks, as no fiber parks inside.
-    unsafe pthread_mutex_lock(mutex)
+    // Simulated threads share one of the kernel's, which must not block.
+    if Seam.isSimulated {
+      while unsafe pthread_mutex_trylock(mutex) != 0 { weft_thread_yield() }
+    } else {
+      unsafe pthread_mutex_lock(mutex)
+    }
     defer { unsafe pthread_mutex_unlock(mutex) }
     return try body()
   }

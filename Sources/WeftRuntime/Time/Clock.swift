@@ -32,6 +32,10 @@ package func deadline(after duration: Duration) -> UInt64 {
 /// The same for an instant of `ContinuousClock`, whose epoch is its own business. An instant is
 /// always the same number, so that two deadlines are in the order of their instants.
 package func deadline(at instant: ContinuousClock.Instant) -> UInt64 {
+  if let reference = Seam.reference {
+    let distance = reference.instant.duration(to: instant)
+    return saturatingSum(reference.nanoseconds, distance.saturatedNanoseconds)
+  }
   #if os(Linux)
     let distance = reference.instant.duration(to: instant)
     return saturatingSum(reference.nanoseconds, distance.saturatedNanoseconds)
@@ -39,6 +43,12 @@ package func deadline(at instant: ContinuousClock.Instant) -> UInt64 {
     // PLATFORM: Darwin's CLOCK_MONOTONIC is slewed, the other clock is not.
     return deadline(after: ContinuousClock.now.duration(to: instant))
   #endif
+}
+
+/// The instant that it is, on the clock that sleeps and deadlines go by.
+package func instantNow() -> ContinuousClock.Instant {
+  guard let reference = Seam.reference else { return ContinuousClock.now }
+  return reference.instant + .nanoseconds(weft_clock_now() - reference.nanoseconds)
 }
 
 #if os(Linux)

@@ -23,7 +23,7 @@ extension UnsafeMutablePointer where Pointee == weft_worker {
     while unsafe !weft_word_compare_exchange(lock, &expected, 1) {
       expected = 0
       round += 1
-      if round % 64 == 0 { sched_yield() } else { weft_pause() }
+      if round % 64 == 0 { weft_thread_yield() } else { weft_pause() }
     }
   }
 

@@ -19,7 +19,7 @@ final class Helper: @unchecked Sendable {
   private let limit: UInt64?
   private let period: UInt64?
   private let interval: UInt64
-  private var thread: pthread_t?
+  private var thread: KernelThread?
   private var trackers: [OverrunTracker]
   private var sampler = LoadSampler()
   private var reporter = OverrunReporter()
@@ -68,7 +68,7 @@ final class Helper: @unchecked Sendable {
     // SAFETY: the words live as long as the core.
     unsafe _ = weft_word_exchange(core.words.helper, State.stopping)
     unsafe weft_futex_wake(core.words.helper, 1)
-    if let thread { pthread_join(thread, nil) }
+    thread?.join()
     thread = nil
     if limit != nil { weft_capture_remove() }
   }
@@ -198,6 +198,7 @@ extension SchedulerCore {
   }
 
   func startHelpers() {
+    if Seam.isSimulated { return Seam.note(self) }
     SchedulerList.add(self)
     DumpSignal.start()
     let period = lifeLock.withLock { policy.period }
@@ -206,6 +207,7 @@ extension SchedulerCore {
   }
 
   func stopHelpers() {
+    if Seam.isSimulated { return }
     let helper = lifeLock.withLock { () -> Helper? in
       defer { self.helper = nil }
       return self.helper

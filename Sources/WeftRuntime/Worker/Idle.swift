@@ -318,13 +318,16 @@ extension SchedulerCore {
     defer { if naps { _ = unsafe weft_word_subtract(words.napping, 1) } }
     var limit = never
     if naps {
-      limit = nap
+      // Each worker its own time: two that wake at the same moments would each find the other awake,
+      // and nap for ever.
+      limit = unsafe nap + nap / 16 * UInt64(worker.pointee.index % 16)
       nap = min(nap * 2, napMost)
     }
     if !busy, naps, hopelesslyStarved { limit = min(limit, considerDeadlock()) }
     // What a million fibers leave is looked at once more, in case they come back soon.
     // SAFETY: as above.
-    let settleLimit: UInt64 = weft_stack_settle(false) ? 1_000_000_000 : never
+    let settleLimit: UInt64 =
+      !Seam.isSimulated && weft_stack_settle(false) ? 1_000_000_000 : never
     if unsafe becomeKeeper(worker) {
       unsafe keepWatch(worker, limit: min(limit, settleLimit))
     } else {

@@ -4,6 +4,8 @@ import CWeft
 let spinRoundsMost = 240
 let spinNanoseconds: UInt64 = 10_000
 private let spinRoundsLeast = 97
+/// Time does not pass while a simulated thread spins.
+private let spinRoundsSimulated = SeenOffer.looks
 
 /// What a search saw of another worker: its switches at first, its queue's length at last.
 struct Look {
@@ -20,7 +22,7 @@ extension SchedulerCore {
   /// and one that is woken by timers does not heat the room in between.
   func search(_ worker: Worker) -> Bool {
     // SAFETY: called on the worker's own thread, which alone uses its `spin_rounds`.
-    let rounds = unsafe Int(worker.pointee.spin_rounds)
+    let rounds = unsafe Seam.isSimulated ? spinRoundsSimulated : Int(worker.pointee.spin_rounds)
     if unsafe fireTimers(of: worker) { return true }
     let found = unsafe spin(worker, rounds: rounds)
     let next = found ? min(rounds * 2, spinRoundsMost) : max(rounds / 2, spinRoundsLeast)

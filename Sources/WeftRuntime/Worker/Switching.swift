@@ -20,7 +20,9 @@ func pickNext(_ worker: Worker) -> Record {
   // ORDERING: relaxed; the owner reads its own counter. The inboxes' contents come with the
   // exchange that takes them.
   let tick = unsafe weft_word_load_relaxed(weft_worker_tick(worker))
-  if unsafe tick & 15 == 0 || hasRemote(worker) { unsafe pollRemote(worker) }
+  if unsafe tick & UInt64(worker.pointee.poll_mask) == 0 || hasRemote(worker) {
+    unsafe pollRemote(worker)
+  }
   let queue = unsafe weft_worker_queue(worker)
   while true {
     unsafe weft_queue_lock(queue)
@@ -48,6 +50,7 @@ func takeDirectly(_ record: Record, _ worker: Worker) -> Record? {
   let queue = unsafe weft_worker_queue(worker)
   // SAFETY: the caller's handle keeps the record alive. A stale answer is corrected under the lock.
   if unsafe weft_fiber_queued(record) != queue || worker.pointee.direct >= directMost { return nil }
+  if Seam.refusesDirect { return nil }
   unsafe weft_queue_lock(queue)
   // Where it is elsewhere, whoever has it may write this at the same time; what is here stays here.
   let here = unsafe weft_fiber_queued(record) == queue && record.pointee.flags & .bound == 0
@@ -81,6 +84,7 @@ func pollRemote(_ worker: Worker) -> Bool {
     unsafe schedulerCore(of: worker).handOver(worker)
   }
   unsafe noteQueueLength(worker)
+  if weft_seam_is_open() { unsafe weft_seam_order(weft_worker_queue(worker)) }
   return any
 }
 
@@ -219,7 +223,9 @@ func prepareYield(_ worker: Worker) -> Record? {
   unsafe weft_word_bump(weft_worker_tick(worker), 1)
   // ORDERING: relaxed, as in pickNext.
   let tick = unsafe weft_word_load_relaxed(weft_worker_tick(worker))
-  if unsafe tick & 15 == 0 || hasRemote(worker) { unsafe pollRemote(worker) }
+  if unsafe tick & UInt64(worker.pointee.poll_mask) == 0 || hasRemote(worker) {
+    unsafe pollRemote(worker)
+  }
   let queue = unsafe weft_worker_queue(worker)
   unsafe weft_queue_lock(queue)
   guard let next = unsafe weft_queue_rotate(queue, current) else {
@@ -254,6 +260,7 @@ private func bindForYield(_ next: Record, _ worker: Worker) -> Record? {
 /// A fiber that yields on a worker that takes no general work, with nothing else to run there, goes
 /// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay.
 private func leaveAwayWorker(_ current: Record, _ worker: Worker) -> Record? {
+  if weft_seam_is_open() { weft_seam_point(UInt32(WEFT_POINT_PAUSE), nil) }
   // SAFETY: runs on this worker's own thread, as the fiber that yields; it is injected only after
   // the switch away.
   // ORDERING: relaxed; a hint that the next yield sees again.
@@ -303,6 +310,7 @@ func leaveParked(
   // SAFETY: runs on this worker's own thread as the fiber that parks, which has a stack and so a
   // cold part; others see it parked only after the switch away.
   let current = unsafe worker.pointee.current
+  if weft_seam_is_open() { unsafe Seam.willPark(current, flags) }
   unsafe current.pointee.cold.pointee.wait_reason = reason.rawValue
   unsafe current.pointee.cold.pointee.wait_object = UnsafeMutableRawPointer(mutating: object)
   if unsafe current.pointee.cold.pointee.registry_shard == 0 { unsafe register(current, worker) }
@@ -369,7 +377,9 @@ private func endFiber(_ record: Record, _ worker: Worker) -> Never {
   // SAFETY: `joiner` was taken from the list: it is parked, in no queue, and ours. The stack that
   // was given back is not handed to another thread while this one is on it.
   var next = unsafe joiner
-  if let joiner = unsafe next, unsafe worker.pointee.direct >= directMost {
+  if let joiner = unsafe next,
+    unsafe worker.pointee.direct >= directMost || Seam.refusesDirect
+  {
     unsafe pushLocal(joiner, worker)
     unsafe next = nil
   }

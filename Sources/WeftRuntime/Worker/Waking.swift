@@ -9,6 +9,7 @@ package func makeRunnable(_ record: Record) {
   // fibers.
   let home = unsafe record.pointee.home.unsafelyUnwrapped
   let pinned = unsafe record.pointee.flags & .pinned != 0
+  if weft_seam_is_open() { unsafe weft_seam_note(UInt32(WEFT_NOTE_WAKE), record) }
   if let worker = unsafe weft_worker_current(),
     unsafe worker.pointee.pool == home.pointee.pool,
     unsafe !pinned || worker == home

@@ -171,7 +171,7 @@ extension Channel where Element: Sendable {
     closing(output, after: 1) { _ in
       while let first = try self.receive() {
         var chunk = [first]
-        let end = within.map { ContinuousClock.now + $0 }
+        let end = within.map { Fiber.now + $0 }
         while chunk.count < count {
           do {
             guard let next = try self.receive(until: end) else { break }
@@ -188,7 +188,7 @@ extension Channel where Element: Sendable {
 
   private func receive(until end: ContinuousClock.Instant?) throws -> Element? {
     guard let end else { return try receive() }
-    let left = ContinuousClock.now.duration(to: end)
+    let left = Fiber.now.duration(to: end)
     return try left > .zero ? receive(within: left) : receiveIfAvailable().orThrow()
   }
 }

@@ -19,12 +19,12 @@ import WeftRuntime
 public func ticks(every period: Duration) -> Channel<ContinuousClock.Instant> {
   if period <= .zero { fatalError("weft: ticks(every: \(period)): the period must be positive") }
   let channel = Channel<ContinuousClock.Instant>(capacity: 1)
-  let first = ContinuousClock.now + period
+  let first = Fiber.now + period
   let fiber = Fiber(name: "ticks") { [weak channel] in
     var next = first
     while true {
       do throws(CancellationError) { try Fiber.sleep(until: next) } catch { return }
-      let now = ContinuousClock.now
+      let now = Fiber.now
       // The channel is not kept over the sleep, or dropping it would stop nothing.
       guard let channel else { return }
       do throws(ChannelClosed) {

@@ -138,6 +138,7 @@ func lockMutex(_ mutex: Gate) -> UInt64 {
   if unsafe !weft_word_replace(weft_gate_state(mutex), 0, owner) {
     unsafe lockMutexSlow(mutex, owner)
   }
+  operationPoint()
   return owner
 }
 

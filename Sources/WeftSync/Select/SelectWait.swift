@@ -33,6 +33,7 @@ private func mixed(_ state: UInt64) -> UInt64 {
 
 private func nextRandom() -> UInt64 {
   // SAFETY: this thread's own worker, which alone uses its state.
+  if let value = simulatedValue(below: 8) { return mixed(value) }
   guard let worker = unsafe weft_worker_current() else {
     return weft_clock_now() ^ weft_thread_id() << 32
   }

@@ -188,7 +188,7 @@ private func sleepThread(_ word: UnsafeMutablePointer<weft_word>, until: UInt64)
     if state == UInt64(WEFT_SLEEP_RELEASED) { return .woken }
     if state == UInt64(WEFT_SLEEP_CLAIMED) {
       // For some nanoseconds, unless the waker's processor was taken away.
-      sched_yield()
+      weft_thread_yield()
       continue
     }
     let now = until == never ? 0 : weft_clock_now()
