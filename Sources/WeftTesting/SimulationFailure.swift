@@ -67,7 +67,9 @@ public struct SimulationFailure: Error, CustomStringConvertible, Sendable {
 
   /// All of it, for people.
   public var description: String {
-    var text = "simulation failed: \(kind)\n  seed: \(seed)\n  schedule: \"\(schedule)\""
+    var text = "simulation failed: \(kind)\n  seed: \(seed)"
+    // One that could not be shortened says nothing to people.
+    if schedule.choices.count <= 200 { text += "\n  schedule: \"\(schedule)\"" }
     if !timeline.isEmpty { text += "\n\(timeline)" }
     return text
   }

@@ -260,14 +260,15 @@ import Testing
   }
 
   // Situation 56: idle workers use a whole processor.
-  @Test(.timeLimit(.minutes(1)), arguments: [1...1, 2...2, 1...4])
-  func anIdleProcessUsesNoProcessorTime(workers: ClosedRange<Int>) async {
-    await #expect(processExitsWith: .success) { [workers] in
+  @Test(.timeLimit(.minutes(1)), arguments: [1...1, 2...2, 1...4], [false, true])
+  func anIdleProcessUsesNoProcessorTime(workers: ClosedRange<Int>, hasTimer: Bool) async {
+    await #expect(processExitsWith: .success) { [workers, hasTimer] in
       asProgram {
         Scheduler.run(Self.watched(workers)) {
           let core = schedulerCore()
           let main = Fiber.current
           let parked = (0..<20).map { _ in Fiber { try? Fiber.park() } }
+          let sleeper = Fiber { if hasTimer { try? Fiber.sleep(for: .seconds(600)) } }
           // From outside, since whoever looks from a fiber keeps its worker awake.
           let used = Box<Duration?>(nil)
           let observer = PlainThread {
@@ -284,6 +285,7 @@ import Testing
           try? Fiber.park()
           observer.join()
           parked.forEach { $0.unpark() }
+          sleeper.cancel()
           guard let used = used.value else { return 100 }
           return used < .microseconds(isSanitized ? 15_000 : 1_500)
             ? 0 : Int32(min(99, used / .milliseconds(1)))

@@ -238,10 +238,12 @@ extension SchedulerCore {
       if found {
         // The last searcher passes the search on if there is more.
         if searchers == 1, unsafe moreExists(besides: worker) { wakeOne() }
-        return
+        return unsafe handWatchOver(worker)
       }
       // Drained: it is the loop around this that ends.
-      if unsafe isStopping || hasWorkOfItsOwn(worker) || isDrained(for: worker) { return }
+      if unsafe isStopping || hasWorkOfItsOwn(worker) || isDrained(for: worker) {
+        return unsafe handWatchOver(worker)
+      }
       // One that takes no general work was woken for its own, and searched for nobody.
       if searchers == 1, unsafe isAway(worker) && moreExists(besides: worker) { wakeOne() }
       // Whoever wakes us makes us a searcher again; giving up by ourselves, we become one.
@@ -407,11 +409,25 @@ extension SchedulerCore {
     _ = unsafe weft_word_add(words.firing, 1)
     // SAFETY: as above; of other workers' timers fireTimers takes the lock.
     _ = unsafe weft_word_exchange(words.keeper, 0)
-    var fired = false
-    for index in 0..<capacity where unsafe fireTimers(of: workers[index]) { fired = true }
+    for index in 0..<capacity { _ = unsafe fireTimers(of: workers[index]) }
     _ = unsafe weft_word_subtract(words.firing, 1)
-    // Should this one leave for work, another sleeper takes the watch.
-    if fired || next != never { unsafe passWatch(besides: worker) }
+  }
+
+  /// This worker leaves for work: if it kept the watch, and there are timers, a sleeper takes it.
+  ///
+  /// Not at the end of each keeping: one that only looked around would wake another, which would
+  /// find it awake, and so on for as long as there is a timer.
+  private func handWatchOver(_ worker: Worker) {
+    // SAFETY: words of this scheduler and its workers.
+    // ORDERING: sequentially consistent: `keeper` was cleared before the look at `sleepers`, which a
+    // worker raises before it tries to become the keeper: either it is, or it is seen here.
+    if unsafe weft_word_load_seq(words.keeper) != 0 || weft_word_load_seq(words.sleepers) == 0 {
+      return
+    }
+    for index in 0..<capacity
+    where unsafe weft_word_load_acquire(weft_worker_next_deadline(workers[index])) != never {
+      return unsafe passWatch(besides: worker)
+    }
   }
 
   /// Wakes a sleeper, so that it becomes the keeper, whether somebody searches or not.
