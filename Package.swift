@@ -64,9 +64,17 @@ let package = Package(
     .testTarget(
       name: "WeftSyncTests", dependencies: ["Weft", "WeftSync", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
+    .target(
+      name: "WeftScenarios", dependencies: ["Weft", "WeftTesting"],
+      path: "Tests/WeftScenarios", swiftSettings: swift),
+    .executableTarget(
+      name: "weft-scenarios", dependencies: ["WeftScenarios", "WeftTesting"],
+      path: "Tests/weft-scenarios", swiftSettings: swift),
     .testTarget(
       name: "WeftTestingTests",
-      dependencies: ["Weft", "WeftTesting", "WeftRuntime", "CWeft", "WeftTestSupport"],
+      dependencies: [
+        "Weft", "WeftTesting", "WeftRuntime", "WeftScenarios", "CWeft", "WeftTestSupport",
+      ],
       swiftSettings: swift),
     .testTarget(
       name: "WeftToolTests", dependencies: ["WeftTool", "WeftCommand"], swiftSettings: swift),

@@ -200,7 +200,9 @@ extension SchedulerCore {
   private func exclusiveCandidates() -> [Int] {
     let free = (1..<max(capacity, 1)).reversed().filter { !isExclusive($0) }
     let general = free.filter(isGeneral)
-    let shared = general.filter(isAsleep) + general.filter { !isAsleep($0) }
+    // One look at each: one that falls asleep between two looks would be in neither list.
+    let asleep = general.filter(isAsleep)
+    let shared = asleep + general.filter { !asleep.contains($0) }
     let retired = free.filter { !isGeneral($0) }
     return generalCount + exclusiveCount < workersLimit ? retired + shared : shared + retired
   }
