@@ -224,6 +224,7 @@ final class Machine {
   /// No thread can run. Nil: time has passed, the run is over, or it is abandoned.
   private func onStuck() -> VirtualThread? {
     if isOver { return nil }
+    if wakeSleepers() { return nil }
     if bodyHasEnded && !isQuiet {
       isQuiet = true
       noteLeftovers()
@@ -291,10 +292,15 @@ final class Machine {
     return true
   }
 
-  private func wakeSleepers() {
+  /// Those whose time has come, and those that were delayed. False if there are none.
+  @discardableResult
+  private func wakeSleepers() -> Bool {
+    var any = false
     for thread in threads where thread.state == .blocked && thread.deadline <= clock {
       wake(thread)
+      any = true
     }
+    return any
   }
 
   private func wake(_ thread: VirtualThread) {
