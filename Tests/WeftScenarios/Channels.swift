@@ -68,6 +68,18 @@ extension Scenario {
       for receiver in receivers { try require(try receiver.join() == nil) }
       closer.join()
     },
+    Scenario("a close wakes senders") {
+      let channel = Channel<Int>()
+      let senders = (0..<2).map { element in
+        Fiber { () -> Bool in
+          do { try channel.send(element) } catch { return error is ChannelClosed }
+          return false
+        }
+      }
+      Fiber.yield()
+      channel.close()
+      for sender in senders { try require(sender.join()) }
+    },
     Scenario("a channel between threads and fibers") {
       let channel = Channel<Int>(capacity: 1)
       try Simulation.thread {

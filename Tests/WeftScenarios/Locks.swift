@@ -175,6 +175,19 @@ extension Scenario {
       }
       for fiber in fibers { try require(try fiber.join()) }
     },
+    Scenario("a barrier's party is cancelled") {
+      let barrier = FiberBarrier(2)
+      let quitter = Fiber { () -> Bool in
+        do { try barrier.wait() } catch { return false }
+        return true
+      }
+      let canceller = Fiber { quitter.cancel() }
+      let party = Fiber { try barrier.wait() }
+      canceller.join()
+      // Whoever took its arrival back was no party: another has to come.
+      if !quitter.join() { try barrier.wait() }
+      try party.join()
+    },
     Scenario("wait group") {
       let group = WaitGroup()
       let done = Shared(0)
