@@ -82,7 +82,7 @@ extension Scenario {
       for joiner in joiners { try require(joiner.join() == 5) }
       try require(target.join() == 5)
     },
-    Scenario("join with a time limit") {
+    Scenario("join with a time limit", isExact: true) {
       let target = Fiber { () -> Int in
         try? Fiber.sleep(for: .milliseconds(1))
         return 5
@@ -154,6 +154,36 @@ extension Scenario {
       }
       for fiber in fibers { try require(try fiber.join()) }
     },
+    Scenario("nobody wakes late", isExact: true) {
+      let long = Fiber(placement: .worker(0)) { try Fiber.sleep(for: .seconds(10)) }
+      let short = Fiber(placement: .worker(1)) { () throws -> Bool in
+        for _ in 0..<3 {
+          let end = Fiber.now + .milliseconds(5)
+          try Fiber.sleep(until: end)
+          // A worker that takes a nap may sleep a little longer.
+          if Fiber.now > end + .milliseconds(3) { return false }
+        }
+        return true
+      }
+      try require(try short.join(), "woken late")
+      try long.join()
+    },
+    Scenario("timers of others while one is busy", isExact: true) {
+      let log = Shared([String]())
+      let busy = Fiber(placement: .worker(0)) {
+        try Fiber.sleep(for: .milliseconds(1))
+        let end = Fiber.now + .seconds(10)
+        while Fiber.now < end { Fiber.yield() }
+        log.value.append("busy")
+      }
+      let sleeper = Fiber(placement: .worker(1)) {
+        try Fiber.sleep(for: .milliseconds(20))
+        log.value.append("sleeper")
+      }
+      try busy.join()
+      try sleeper.join()
+      try require(log.value == ["sleeper", "busy"], "\(log.value)")
+    },
     Scenario("a sleep is cancelled") {
       let fiber = Fiber { () -> Bool in
         do { try Fiber.sleep(for: .milliseconds(1)) } catch { return true }
@@ -181,7 +211,7 @@ extension Scenario {
       let got = receiver.join()
       try require(isSent == (got == 1), "an element that was taken arrives, and no other")
     },
-    Scenario("deadlines nest") {
+    Scenario("deadlines nest", isExact: true) {
       var isInner = false
       do {
         try withTimeout(.milliseconds(5)) {
@@ -270,6 +300,13 @@ extension Scenario {
       let channel = Channel<Int>()
       _ = Fiber { while (try? channel.receive()) != nil {} }
       Fiber.yield()
+    },
+    Scenario("the end meets fibers that begin", allowsLeftovers: true) {
+      let channel = Channel<Int>()
+      for _ in 0..<2 {
+        _ = Fiber { while (try? channel.receive()) != nil {} }
+        _ = Fiber { try? Fiber.sleep(for: .seconds(100)) }
+      }
     },
     Scenario("priorities", workers: 1) {
       let seen = Shared(0)

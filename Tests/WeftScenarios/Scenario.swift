@@ -7,6 +7,8 @@ public struct Scenario: Sendable, CustomStringConvertible {
   public let name: String
   /// How many workers run it.
   public let workers: Int
+  /// Whether it is about time exactly, and so minds faults.
+  public let isExact: Bool
   /// What may happen besides.
   public let faults: Simulation.Faults
   /// Whether fibers may be left at its end.
@@ -16,11 +18,12 @@ public struct Scenario: Sendable, CustomStringConvertible {
 
   init(
     _ name: String, workers: Int = 2, faults: Simulation.Faults = [],
-    allowsLeftovers: Bool = false, _ body: @escaping @Sendable () throws -> Void
+    allowsLeftovers: Bool = false, isExact: Bool = false, _ body: @escaping @Sendable () throws -> Void
   ) {
     self.name = name
     self.workers = workers
     self.faults = faults
+    self.isExact = isExact
     self.allowsLeftovers = allowsLeftovers
     self.body = body
   }
@@ -46,7 +49,7 @@ public struct Scenario: Sendable, CustomStringConvertible {
     waking + joining + timing + workers + channels + locks + futures + groups
 
   /// Each of them with the faults that a correct program does not notice, too.
-  public static let allWithFaults: [Scenario] = all.map {
+  public static let allWithFaults: [Scenario] = all.filter { !$0.isExact }.map {
     Scenario(
       $0.name + ", faults", workers: $0.workers, faults: $0.faults.union(.unnoticed),
       allowsLeftovers: $0.allowsLeftovers, $0.body)

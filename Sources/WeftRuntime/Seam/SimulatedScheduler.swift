@@ -74,6 +74,14 @@ package struct SimulatedScheduler {
     }
   }
 
+  /// The next time limit of any fiber; `UInt64.max`: none.
+  package var nextDeadline: UInt64 {
+    // SAFETY: as above. ORDERING: relaxed; no other thread runs.
+    (0..<core.capacity).reduce(never) {
+      unsafe min($0, weft_word_load_relaxed(weft_worker_next_deadline(core.workers[$1])))
+    }
+  }
+
   /// Fibers that wait for a stack.
   package var starved: Int {
     // SAFETY: a word of the scheduler. ORDERING: relaxed; no other thread runs.

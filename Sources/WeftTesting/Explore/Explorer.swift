@@ -59,31 +59,23 @@ struct Explorer {
   }
 
   /// The policy that a seed's run has.
-  private func policy(_ seed: UInt64, length: Int) -> RunPolicy {
+  private func policy(_ seed: UInt64) -> RunPolicy {
     switch configuration.policy {
     case .roundRobin, .exhaustive: return .first
     case .random: return .random(interruptions: Explorer.interruptions(seed))
-    case .priorities(let depth): return .priorities(depth: depth, length: length)
+    case .priorities(let depth): return .priorities(depth: depth)
     case .mixed:
       if seed % 2 == 0 { return .random(interruptions: Explorer.interruptions(seed)) }
-      return .priorities(depth: 1 + Int(seed / 2 % 4), length: length)
+      return .priorities(depth: 1 + Int(seed / 2 % 4))
     }
   }
 
   private static func interruptions(_ seed: UInt64) -> Int { [128, 48, 16, 4][Int(seed / 2 % 4)] }
 
-  /// How many choices a run has that nobody interrupts: by which change points are spread.
-  private func usualLength() -> Int {
-    switch configuration.policy {
-    case .priorities, .mixed: return max(16, run(seed: seed, .first).choices)
-    default: return 0
-    }
-  }
-
   // MARK: - The entrances
 
   func runOnce() -> SimulationFailure? {
-    let outcome = run(seed: seed, policy(seed, length: usualLength()))
+    let outcome = run(seed: seed, policy(seed))
     guard let kind = outcome.failure else { return nil }
     return failure(kind, seed, outcome.decisions)
   }
@@ -113,11 +105,10 @@ struct Explorer {
     if case .exhaustive(let preemptions) = configuration.policy {
       return try exploreAll(schedules, preemptions)
     }
-    let length = usualLength()
     var choices = 0
     for index in 0..<UInt64(max(schedules, 0)) {
       let seed = seed &+ index
-      let outcome = run(seed: seed, policy(seed, length: length))
+      let outcome = run(seed: seed, policy(seed))
       choices += outcome.choices
       if let kind = outcome.failure { throw shrunk(kind, seed, outcome.decisions) }
     }

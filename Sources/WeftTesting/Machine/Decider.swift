@@ -18,9 +18,7 @@ struct Decider {
     self.free = free
     self.policy = policy
     random = SplitMix(state: seed)
-    if case .priorities(let depth, let length) = policy {
-      priorities = Priorities(depth: depth, length: length, &random)
-    }
+    if case .priorities(let depth) = policy { priorities = Priorities(depth: depth, &random) }
   }
 
   /// One of `count`.
@@ -71,8 +69,7 @@ enum RunPolicy {
   case first
   /// Of 256 chances to interrupt, how many are taken.
   case random(interruptions: Int)
-  /// - length: about how many choices a run has.
-  case priorities(depth: Int, length: Int)
+  case priorities(depth: Int)
 }
 
 /// Who comes first: probabilistic concurrency testing.
@@ -85,8 +82,12 @@ private struct Priorities {
 
   init() {}
 
-  init(depth: Int, length: Int, _ random: inout SplitMix) {
-    for _ in 1..<max(depth, 1) { changes.insert(random.below(max(length, 1))) }
+  /// How many choices a run has nobody knows before: each power of two is as likely as another.
+  init(depth: Int, _ random: inout SplitMix) {
+    for _ in 1..<max(depth, 1) {
+      let power = 1 << random.below(12)
+      changes.insert(power + random.below(power))
+    }
   }
 
   mutating func highest(

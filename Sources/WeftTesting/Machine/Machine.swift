@@ -54,6 +54,8 @@ final class Machine {
 
   /// 1 << 40 nanoseconds, some 18 minutes: the same in each run, and not zero.
   private static let beginning: UInt64 = 1 << 40
+  /// As far as time gets while somebody polls: a century and more.
+  private static let end: UInt64 = 1 << 62
 
   init(_ configuration: Simulation.Configuration, decider: Decider, traces: Bool) {
     self.configuration = configuration
@@ -121,6 +123,8 @@ final class Machine {
     if let error { fail(.threw(error)) }
     faultsAreOn = false
     bodyHasEnded = true
+    // Then the end of the run meets them wherever they are.
+    if configuration.allowsLeftovers { isQuiet = true }
     while !isQuiet { withCancellationShield { try? Fiber.park() } }
   }
 
@@ -241,7 +245,7 @@ final class Machine {
   }
 
   private func noteLeftovers() {
-    if configuration.allowsLeftovers || failure != nil { return }
+    if failure != nil { return }
     // SAFETY: our own memory. Looking around is no point.
     unsafe seam.pointee.holds += 1
     defer { unsafe seam.pointee.holds -= 1 }
@@ -315,7 +319,7 @@ final class Machine {
     idleSteps += 1
     if idleSteps < 64 { return }
     let step = UInt64(1_000) << UInt64(min((idleSteps - 64) / 16, 32))
-    unsafe seam.pointee.clock += step
+    unsafe seam.pointee.clock = min(seam.pointee.clock + step, Machine.end)
     wakeSleepers()
   }
 
@@ -335,6 +339,18 @@ final class Machine {
     }
   }
 
+  /// Time passes, as while somebody computes, up to the next time limit of any thread or fiber.
+  private func jumpPerhaps() {
+    if !takes(.clockJumps) { return }
+    // SAFETY: our own memory.
+    let sleepers = threads.lazy.filter { $0.state == .blocked }.map(\.deadline)
+    let next = (Array(sleepers) + schedulers.map(\.nextDeadline)).filter { $0 > clock }.min()
+    guard let next, next < .max else { return }
+    unsafe seam.pointee.clock = next
+    timeline?.add(self, "time passes")
+    wakeSleepers()
+  }
+
   /// It runs again when nobody else can.
   private func delay(_ thread: VirtualThread) {
     thread.state = .blocked
@@ -350,12 +366,7 @@ extension Machine {
   func point(_ kind: UInt32) {
     steps += 1
     if steps > configuration.stepsMost { return giveUp() }
-    if kind == UInt32(WEFT_POINT_PAUSE) {
-      current.isSpinning = true
-      passIdleTime()
-      continueWith(next(after: current))
-      return
-    }
+    if kind == UInt32(WEFT_POINT_PAUSE) { return pause() }
     for thread in threads where thread.isSpinning { thread.isSpinning = false }
     if takes(.slowWorkers) {
       delay(current)
@@ -375,6 +386,29 @@ extension Machine {
         }])
   }
 
+  /// The running thread waits for what another one does: others go first, most often.
+  private func pause() {
+    passIdleTime()
+    if keepsLooking() { return }
+    current.isSpinning = true
+    continueWith(next(after: current))
+  }
+
+  private func keepsLooking() -> Bool {
+    if current.looks == 0 { return false }
+    current.looks -= 1
+    if current.persists { return true }
+    let others = threads.filter { $0.state == .runnable && !$0.isSpinning && $0 !== current }
+    if others.isEmpty { return false }
+    let able = others.prefix(1) + [current]
+    choices += 1
+    let chosen = decider.decide(UInt32(WEFT_CHOICE_THREAD), 2, costs: true) {
+      UInt64(able[$0].number)
+    }
+    current.persists = chosen == 1
+    return current.persists
+  }
+
   private func giveUp() {
     fail(.endless(steps: configuration.stepsMost))
     isAbandoned = true
@@ -391,8 +425,9 @@ extension Machine {
     current.state = .blocked
     unsafe current.word = UnsafeMutableRawPointer(word)
     current.deadline = overflow ? .max : sum
-    if takes(.clockJumps) { passTime() }
+    jumpPerhaps()
     if current.state == .runnable { return }
+    current.looksAnew()
     continueWith(next(after: current))
   }
 
@@ -419,9 +454,14 @@ extension Machine {
   }
 
   func note(_ what: UInt32, _ fiber: UnsafeMutablePointer<weft_fiber>) {
+    steps += 1
+    if steps > configuration.stepsMost { return giveUp() }
+    if what != UInt32(WEFT_NOTE_RUN) { jumpPerhaps() }
     if what == UInt32(WEFT_NOTE_YIELD) {
       passIdleTime()
-    } else if what != UInt32(WEFT_NOTE_RUN) {
+    } else if what == UInt32(WEFT_NOTE_RUN) {
+      current.looksAnew()
+    } else {
       idleSteps = 0
     }
     unsafe timeline?.add(self, what, fiber)

@@ -20,6 +20,18 @@ final class VirtualThread {
   var deadline = UInt64.max
   /// It waits for what others do, and has looked since the last of them did anything.
   var isSpinning = false
+  /// How often it may still go on looking instead: since it last slept or changed fibers.
+  var looks = VirtualThread.looksMost
+  /// It was chosen to go on looking, and does until it has no looks left.
+  var persists = false
+
+  /// Enough for an idle worker's search, which ends by itself; a lock's never does.
+  static let looksMost = 24
+
+  func looksAnew() {
+    looks = VirtualThread.looksMost
+    persists = false
+  }
 
   init(_ context: UnsafeMutablePointer<weft_virtual>, number: Int) {
     unsafe self.context = context
