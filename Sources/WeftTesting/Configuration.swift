@@ -7,7 +7,7 @@ extension Simulation {
   /// ```swift
   /// var configuration = Simulation.Configuration(workers: 1)
   /// configuration.faults = [.spuriousWakes, .delayedWakes]
-  /// try Simulation.explore(schedules: 50, configuration) { try Fiber { 1 }.join() }
+  /// try Simulation.explore(schedules: 50, configuration) { Fiber { print("hello") }.join() }
   /// ```
   public struct Configuration: Sendable {
     /// How many simulated workers run the fibers.
@@ -55,7 +55,9 @@ extension Simulation {
 
   /// What may go wrong in a simulation that is nobody's bug.
   public struct Faults: OptionSet, Sendable, Hashable {
+    /// A bit for each.
     public let rawValue: UInt32
+    /// Those whose bits are set.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// A fiber or coroutine gets no stack: the fiber waits for one, a coroutine's `init` throws.

@@ -1,8 +1,8 @@
 import CWeft
 import WeftRuntime
 
-/// Runs a program that uses Weft as a simulation: the real scheduler and the real primitives, on one
-/// thread, where a seed decides who runs when, and time is virtual.
+/// Runs a program that uses Weft as a simulation: the real scheduler and the real primitives, on
+/// one thread, where a seed decides who runs when, and time is virtual.
 ///
 /// ```swift
 /// @Test func nobodyWaitsForEver() throws {
@@ -17,17 +17,18 @@ import WeftRuntime
 /// jumps when everybody waits: an hour's sleep takes no time. `Fiber.now` is the time in the
 /// simulation; `ContinuousClock.now` is not.
 ///
-/// A run fails if the body throws, and by name for a deadlock, a lost wake-up, fibers or stacks that
-/// are left, an error that nobody joined, or a program that never ends. The failure's description
-/// has the seed and the schedule, which `run` and `replay` do again, step by step, in a debugger too.
+/// A run fails if the body throws, and by name for a deadlock, a lost wake-up, fibers or stacks
+/// that are left, an error that nobody joined, or a program that never ends. The failure's
+/// description has the seed and the schedule, which `run` and `replay` do again, step by step, in a
+/// debugger too.
 ///
 /// What is not Weft's the simulation does not see: between two operations of Weft nobody else runs.
 /// Put a `Simulation.point()` where atomics or locks of other kinds matter, and hold none of those
 /// locks over an operation of Weft, which would block the only thread there is. Nothing should
 /// depend on addresses or hash seeds, which differ from one process to the next.
 ///
-/// The fibers of a run that could not be ended, as those that wait for a lock which nobody will ever
-/// free, are abandoned with what they refer to: that is why the body is an escaping closure.
+/// The fibers of a run that could not be ended, as those that wait for a lock which nobody will
+/// ever free, are abandoned with what they refer to: that is why the body is an escaping closure.
 ///
 /// - **Thread safety:** any thread; several may simulate at once, each for itself.
 public enum Simulation {

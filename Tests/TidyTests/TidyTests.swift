@@ -205,6 +205,10 @@ struct Sample: Sendable {
     }
     #expect(sources.flatMap(Rules.examples).count > 20)
     #expect(Rules.untestedExamples(sources, tests: tests) == [])
+    let kit = files.filter { $0.path.hasPrefix("Sources/WeftTesting/") }
+    let kitTests = files.first { $0.path == "Tests/WeftTestingTests/ExamplesTests.swift" }
+    #expect(kit.flatMap(Rules.examples).count > 7)
+    #expect(Rules.untestedExamples(kit, tests: kitTests) == [])
     let file = SourceFile(
       path: "a.swift",
       text: """

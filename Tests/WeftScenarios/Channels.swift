@@ -117,7 +117,8 @@ extension Scenario {
         b.onReceive { $0 ?? 100 }
       }
       try other.join()
-      try require(got.value == 1 && mine == 0 || got.value == 0 && mine == 2, "\(got.value) \(mine)")
+      let isMet = got.value == 1 && mine == 0 || got.value == 0 && mine == 2
+      try require(isMet, "\(got.value) \(mine)")
     },
     Scenario("select with a time limit") {
       let channel = Channel<Int>()

@@ -18,7 +18,8 @@ public struct Scenario: Sendable, CustomStringConvertible {
 
   init(
     _ name: String, workers: Int = 2, faults: Simulation.Faults = [],
-    allowsLeftovers: Bool = false, isExact: Bool = false, _ body: @escaping @Sendable () throws -> Void
+    allowsLeftovers: Bool = false, isExact: Bool = false,
+    _ body: @escaping @Sendable () throws -> Void
   ) {
     self.name = name
     self.workers = workers
@@ -58,7 +59,8 @@ public struct Scenario: Sendable, CustomStringConvertible {
 
 /// A variable that the fibers of a simulation share: one thread runs them all, and nobody else runs
 /// between two operations of Weft.
-// SAFETY: as above.
+///
+/// `@unchecked Sendable`: SAFETY: as above.
 public final class Shared<Value>: @unchecked Sendable {
   /// The value.
   public var value: Value

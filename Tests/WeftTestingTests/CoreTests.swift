@@ -1,6 +1,7 @@
 // Guards against schedules in which the runtime loses something: park and unpark, idle workers,
-// stealing, timers, channels, select, locks, groups, cancellation, shutdown, each in a small program.
-// `weft-scenarios` runs as many schedules as one has time for; here is a number that CI can afford.
+// stealing, timers, channels, select, locks, groups, cancellation, shutdown, each in a small
+// program. `weft-scenarios` runs as many schedules as one has time for; here is a number that CI
+// can afford.
 
 import Testing
 import WeftScenarios

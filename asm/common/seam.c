@@ -73,8 +73,8 @@ static uint64_t name_of(weft_seam *seam, weft_fiber *fiber) {
 }
 
 /* The names of the fibers that are in line, after `first` names that are there already. */
-static uint32_t list_fibers(weft_seam *seam, const weft_queue *queue, weft_fiber **fibers, uint64_t *names,
-                            uint32_t count) {
+static uint32_t list_fibers(weft_seam *seam, const weft_queue *queue, weft_fiber **fibers,
+                            uint64_t *names, uint32_t count) {
   for (weft_fiber *fiber = queue->head[WEFT_QUEUE_NORMAL]; fiber != NULL && count < CHOICES_MAX;
        fiber = fiber->next) {
     fibers[count] = fiber;

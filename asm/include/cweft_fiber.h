@@ -182,7 +182,7 @@ typedef struct weft_worker {
   int32_t *_Nonnull errno_address;       /* this thread's errno */
   uint32_t direct;                       /* fibers that went past the queue, one after another */
   uint32_t spent;                        /* operations that did not have to wait */
-  uint32_t spend_mask;                   /* 255: one of so many yields; 0 in a simulation: each asks */
+  uint32_t spend_mask;                   /* 255: one of so many yields; 0: in a simulation */
   uint32_t poll_mask;                    /* 15: how often it looks around; 0 in a simulation */
   uint32_t index;
   /* What the workers of a scheduler share, without going through a counted reference. */

@@ -18,6 +18,7 @@ enum Seam {
   /// Whether the calling thread simulates.
   ///
   /// COST: where nobody does, a load and a branch.
+  // SAFETY: only compared.
   @inline(__always)
   static var isSimulated: Bool { unsafe weft_seam_is_open() && weft_seam_current() != nil }
 

@@ -253,7 +253,7 @@ extension SchedulerCore {
         // It should have spun a little longer.
         unsafe worker.pointee.spin_rounds = UInt64(spinRoundsMost)
       }
-      // Stacks may have become free since somebody found none.
+      // Stacks may have become free since somebody found none. SAFETY: as above.
       if unsafe weft_word_load_relaxed(words.starved) != 0 { serveStackLines(most: 32) }
     }
   }
@@ -320,8 +320,8 @@ extension SchedulerCore {
     defer { if naps { _ = unsafe weft_word_subtract(words.napping, 1) } }
     var limit = never
     if naps {
-      // Each worker its own time: two that wake at the same moments would each find the other awake,
-      // and nap for ever.
+      // Each worker its own time: two that wake at the same moments would each find the other
+      // awake, and nap for ever.
       limit = unsafe nap + nap / 16 * UInt64(worker.pointee.index % 16)
       nap = min(nap * 2, napMost)
     }
@@ -419,8 +419,8 @@ extension SchedulerCore {
   /// find it awake, and so on for as long as there is a timer.
   private func handWatchOver(_ worker: Worker) {
     // SAFETY: words of this scheduler and its workers.
-    // ORDERING: sequentially consistent: `keeper` was cleared before the look at `sleepers`, which a
-    // worker raises before it tries to become the keeper: either it is, or it is seen here.
+    // ORDERING: sequentially consistent: `keeper` was cleared before the look at `sleepers`, which
+    // a worker raises before it tries to become the keeper: either it is, or it is seen here.
     if unsafe weft_word_load_seq(words.keeper) != 0 || weft_word_load_seq(words.sleepers) == 0 {
       return
     }

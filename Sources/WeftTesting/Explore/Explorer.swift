@@ -98,7 +98,7 @@ struct Explorer {
       kind: isSame ? outcome.failure ?? kind : kind, seed: seed, schedule: schedule,
       timeline: isSame
         ? outcome.timeline
-        : "  (done again it ended otherwise: the program depends on something besides the schedule)")
+        : "  (done again it ended otherwise: something besides the schedule decides, too)")
   }
 
   func explore(_ schedules: Int) throws(SimulationFailure) -> Simulation.Exploration {

@@ -454,6 +454,7 @@ extension Machine {
   }
 
   func note(_ what: UInt32, _ fiber: UnsafeMutablePointer<weft_fiber>) {
+    // SAFETY: whoever tells of a fiber holds it.
     steps += 1
     if steps > configuration.stepsMost { return giveUp() }
     if what != UInt32(WEFT_NOTE_RUN) { jumpPerhaps() }

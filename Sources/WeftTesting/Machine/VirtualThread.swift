@@ -34,6 +34,7 @@ final class VirtualThread {
   }
 
   init(_ context: UnsafeMutablePointer<weft_virtual>, number: Int) {
+    // SAFETY: our own context.
     unsafe self.context = context
     self.number = number
     unsafe context.pointee.number = UInt64(number)
