@@ -283,6 +283,11 @@ extension Scenario {
       for fiber in fibers { sum += try fiber.join() }
       try require(sum == 3)
     },
+    Scenario("one call after the other", isExact: true) {
+      let start = Fiber.now
+      for index in 0..<3 { try require(try blocking { index } == index) }
+      try require(Fiber.now - start < .seconds(1), "an idle thread slept on")
+    },
     Scenario("a call is cancelled") {
       let ran = Shared(false)
       let fiber = Fiber { () -> Bool in
