@@ -296,6 +296,24 @@ extension Scenario {
       } catch is Oops { isThrown = true }
       try require(isThrown && ended.value == 2)
     },
+    Scenario("an error cancels the siblings while the body works") {
+      struct Oops: Error {}
+      let ended = Shared(0)
+      var isThrown = false
+      do {
+        try withFiberGroup(of: Void.self) { group in
+          for _ in 0..<2 {
+            group.spawn {
+              defer { ended.value += 1 }
+              try Fiber.park()
+            }
+          }
+          group.spawn { throw Oops() }
+          while ended.value < 2 { Fiber.yield() }
+        }
+      } catch is Oops { isThrown = true }
+      try require(isThrown)
+    },
     Scenario("a group is cancelled from outside") {
       let ended = Shared(0)
       let fiber = Fiber {

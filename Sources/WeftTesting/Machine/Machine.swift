@@ -50,7 +50,7 @@ final class Machine {
   private(set) var isAbandoned = false
 
   /// What the conductor is asked to do.
-  private enum Request { case none, quiet, cancel }
+  private enum Request { case none, quiet, cancel, end }
 
   /// 1 << 40 nanoseconds, some 18 minutes: the same in each run, and not zero.
   private static let beginning: UInt64 = 1 << 40
@@ -136,6 +136,7 @@ final class Machine {
       request = .none
       switch asked {
       case .none: sleepForGood(conductor)
+      case .end: return
       case .quiet: for scheduler in schedulers { scheduler.unparkMain() }
       case .cancel:
         for scheduler in schedulers { scheduler.cancelAll(exceptMain: isQuiet) }
@@ -208,7 +209,7 @@ final class Machine {
       }
       if able.isEmpty {
         if let found = onStuck() { return found }
-        if isAbandoned || isOver { return nil }
+        if isAbandoned || conductor.state == .ended { return nil }
         continue
       }
       // The one whose turn it is comes first.
@@ -227,7 +228,7 @@ final class Machine {
 
   /// No thread can run. Nil: time has passed, the run is over, or it is abandoned.
   private func onStuck() -> VirtualThread? {
-    if isOver { return nil }
+    if isOver { return conductor.state == .ended ? nil : ask(.end) }
     if wakeSleepers() { return nil }
     if bodyHasEnded && !isQuiet {
       isQuiet = true
