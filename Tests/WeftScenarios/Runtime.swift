@@ -105,7 +105,7 @@ extension Scenario {
       while got.value == 0 { Fiber.yield() }
       _ = thread
     },
-    Scenario("a join is cancelled") {
+    Scenario("a join is cancelled", isExact: true) {
       let target = Fiber { () -> Int in
         try? Fiber.sleep(for: .milliseconds(1))
         return 5

@@ -74,7 +74,7 @@ WEFT_UNINSTRUMENTED static void virtual_entry(weft_frame *own, void *value) {
   thread->run(thread->argument);
   thread->has_ended = 1;
   weft_seam *seam = weft_seam_current();
-  seam->ended(seam);
+  weft_virtual_switch(thread, seam->ended(seam));
   abort();
 }
 

@@ -90,8 +90,9 @@ typedef struct weft_seam {
                                                    void (*_Nonnull run)(void *_Nonnull),
                                                    void *_Nonnull argument);
   void (*_Nonnull join)(struct weft_seam *_Nonnull, struct weft_virtual *_Nonnull);
-  /* The running virtual thread has ended: switches away for good. */
-  void (*_Nonnull ended)(struct weft_seam *_Nonnull);
+  /* The running virtual thread has ended: who goes on. The switch away for good is made when this
+   * has returned, so that nothing of the simulator's is left on that stack. */
+  struct weft_virtual *_Nonnull (*_Nonnull ended)(struct weft_seam *_Nonnull);
   void *_Nullable simulator;
   void *_Nullable scheduler; /* the SchedulerCore of the run, unretained */
   struct weft_virtual *_Nullable current;

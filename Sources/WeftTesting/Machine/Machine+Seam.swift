@@ -29,7 +29,7 @@ extension Machine {
         unsafe of(seam) { unsafe $0.startThread(run, argument)?.context }
       },
       join: { seam, thread in unsafe of(seam) { unsafe $0.join(thread) } },
-      ended: { seam in unsafe of(seam) { $0.ended() } },
+      ended: { seam in unsafe of(seam) { unsafe $0.ended() } },
       simulator: machine, scheduler: nil, current: nil, clock: clock, fibers: 0, stacks: 0,
       holds: 0, is_chosen: 0)
   }

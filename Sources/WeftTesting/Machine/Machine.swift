@@ -480,13 +480,17 @@ extension Machine {
   }
 
   /// The running thread has ended.
-  func ended() {
+  ///
+  /// - Returns: who goes on.
+  func ended() -> UnsafeMutablePointer<weft_virtual> {
     current.state = .ended
     for thread in threads where thread.state == .blocked {
       // SAFETY: only compared.
       if unsafe thread.word == UnsafeMutableRawPointer(current.context) { wake(thread) }
     }
-    continueWith(next(after: current))
+    guard let next = next(after: current) else { return unsafe home }
+    current = next
+    return unsafe next.context
   }
 }
 
