@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug.h"
 #include "internal.h"
 #include "sanitizer.h"
 
@@ -62,6 +63,8 @@ void weft_fiber_swap_words(weft_fiber *from, weft_fiber *to, weft_worker *worker
 WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_fiber *to,
                                                         weft_worker *worker) {
   bool fallback = weft_thread_words()->access == NULL;
+  weft_debug_left left;
+  if (weft_debug_has(WEFT_DEBUG_SWITCHES)) weft_debug_leave(from, worker, &left);
   /* A fiber's own accesses stay on its stack; the runtime's pair takes them off this thread and
    * puts the other's on. A root fiber has its list in the thread's own storage. */
   if (fallback && (from->flags & WEFT_FIBER_ROOT) == 0 && from->cold != NULL) {
@@ -69,6 +72,7 @@ WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_f
   }
   weft_fp_switch(&from->frame.fpctl, &to->frame.fpctl, worker->fp_load_is_cheap != 0);
   weft_fiber_swap_words(from, to, worker);
+  if (weft_debug_has(WEFT_DEBUG_MIGRATE)) weft_debug_send_away(from, worker);
   if (fallback && (to->flags & WEFT_FIBER_ROOT) == 0) {
     weft_words_enter_fallback(to->cold->task_accesses);
   }
@@ -87,6 +91,7 @@ WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_f
 #if WEFT_ASAN
   __sanitizer_finish_switch_fiber(fake, NULL, NULL);
 #endif
+  if (weft_debug_has(WEFT_DEBUG_SWITCHES)) weft_debug_return(worker, &left);
   return worker;
 }
 
@@ -149,7 +154,7 @@ void *weft_fiber_unbind(weft_fiber *fiber) {
   void *left = NULL;
 #endif
   /* A huge stack is unmapped when it is released: not from under the fiber. */
-  if (fiber->cold->stack.stride_shift <= WEFT_SHIFT_SLAB_MAX) weft_fiber_release_stack(fiber);
+  if (fiber->cold->stack.error != WEFT_STACK_STAYS) weft_fiber_release_stack(fiber);
   return left;
 }
 
@@ -200,7 +205,8 @@ void weft_worker_prepare(weft_worker *worker) {
   worker->access = words->access != NULL ? words->access : &worker->dummies[0];
   /* The three stand in a row, or they were not found. */
   worker->concurrency = words->task != NULL ? words->task : &worker->dummies[1];
-  worker->slow = WEFT_SANITIZED || words->access == NULL;
+  worker->slow =
+      WEFT_SANITIZED || words->access == NULL || weft_debug_has(WEFT_DEBUG_SWITCHES);
   worker->fp_load_is_cheap = weft_fp_load_is_cheap();
   weft_worker_set_thread(worker, weft_thread_id());
   worker->errno_address = weft_errno_address();

@@ -98,6 +98,7 @@ enum {
   WEFT_FIBER_ENLISTED = 65536, /* in its group's list of children that have parked */
   WEFT_FIBER_DUE = 262144, /* woken by its timer, and not run since */
   WEFT_FIBER_NAMED = 131072, /* has a name of its own */
+  WEFT_FIBER_MIGRATES = 524288, /* debug mode: is woken on another worker */
 };
 
 /* What a group and its children share: GroupCore.swift.
@@ -176,9 +177,10 @@ typedef struct weft_worker {
   weft_fiber *_Nonnull current;
   void *_Nullable *_Nonnull access;      /* this thread's words; a dummy where not tracked */
   void *_Nullable *_Nonnull concurrency; /* task, executor, task-locals in a row; or dummies */
-  uint32_t slow;                         /* sanitizers, fallback: switch out of line */
+  uint32_t slow;                         /* sanitizers, fallback, debug: switch out of line */
   uint32_t fp_load_is_cheap;
   uint32_t after;                        /* WEFT_AFTER_... */
+  uint32_t direct_most;                  /* how far `direct` may go */
   int32_t *_Nonnull errno_address;       /* this thread's errno */
   uint32_t direct;                       /* fibers that went past the queue, one after another */
   uint32_t spent;                        /* operations that did not have to wait */
@@ -229,6 +231,9 @@ typedef struct weft_pool {
   uint32_t migrates_started; /* thread words can be swapped, so started fibers may move */
   uint32_t spreads;          /* placement policy: lesser of two */
   weft_word refused;         /* classes of stacks that can't be had now: StackLine.swift */
+  uint64_t timers_most;      /* fired under one hold of their lock */
+  /* Debug modes: sends off a fiber that has yielded; null where it may stay. */
+  void (*_Nullable moves)(struct weft_worker *_Nonnull, weft_fiber *_Nonnull, void *_Nullable);
 } weft_pool;
 
 /* Why a worker takes no general work. Fibers that are pinned to it it runs all the same. */

@@ -26,6 +26,7 @@ extension UInt32 {
   static var due: UInt32 { UInt32(WEFT_FIBER_DUE) }
   static var locals: UInt32 { UInt32(WEFT_FIBER_LOCALS) }
   static var named: UInt32 { UInt32(WEFT_FIBER_NAMED) }
+  static var migrates: UInt32 { UInt32(WEFT_FIBER_MIGRATES) }
 }
 
 extension UnsafeMutablePointer where Pointee == weft_fiber {

@@ -209,7 +209,8 @@ extension SchedulerCore {
     if unsafe isAway(worker) { return false }
     for index in 0..<capacity {
       let other = unsafe workers[index]
-      if unsafe weft_word_load_acquire(weft_worker_queue_stealable(other)) >= 2 { return true }
+      let stealable = unsafe weft_word_load_acquire(weft_worker_queue_stealable(other))
+      if stealable >= debug.worthALook { return true }
       if unsafe weft_link_load_acquire(weft_worker_inbox(other)) != 0 { return true }
     }
     return false
@@ -277,7 +278,7 @@ extension SchedulerCore {
     // ORDERING: relaxed; a hint. What is missed here is found by the fiber's own worker.
     for index in 0..<capacity {
       let other = unsafe workers[index]
-      let least: UInt64 = unsafe other == worker ? 1 : 2
+      let least: UInt64 = unsafe other == worker ? 1 : debug.worthALook
       if unsafe weft_word_load_relaxed(weft_worker_queue_stealable(other)) >= least { return true }
       if unsafe weft_link_load_relaxed(weft_worker_inbox(other)) != 0 { return true }
     }
@@ -319,7 +320,7 @@ extension SchedulerCore {
     var limit = never
     if naps {
       limit = nap
-      nap = min(nap * 2, napMost)
+      nap = debug.contains(.steal) ? napFirst : min(nap * 2, napMost)
     }
     if !busy, naps, hopelesslyStarved { limit = min(limit, considerDeadlock()) }
     // What a million fibers leave is looked at once more, in case they come back soon.

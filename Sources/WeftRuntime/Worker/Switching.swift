@@ -35,10 +35,6 @@ func pickNext(_ worker: Worker) -> Record {
   }
 }
 
-/// How many fibers in a row may go past the queue: a parent and its children that hand the worker
-/// to each other must not starve a third. A park that finds a permit counts as one.
-let directMost: UInt32 = 32
-
 /// Takes a fiber that has not started out of this worker's queue, to run it at once.
 ///
 /// For joins: a parent that waits for its child runs it first, so that a tree of fibers is walked
@@ -47,7 +43,11 @@ func takeDirectly(_ record: Record, _ worker: Worker) -> Record? {
   // SAFETY: runs on this worker's own thread.
   let queue = unsafe weft_worker_queue(worker)
   // SAFETY: the caller's handle keeps the record alive. A stale answer is corrected under the lock.
-  if unsafe weft_fiber_queued(record) != queue || worker.pointee.direct >= directMost { return nil }
+  if unsafe weft_fiber_queued(record) != queue
+    || worker.pointee.direct >= worker.pointee.direct_most
+  {
+    return nil
+  }
   unsafe weft_queue_lock(queue)
   // Where it is elsewhere, whoever has it may write this at the same time; what is here stays here.
   let here = unsafe weft_fiber_queued(record) == queue && record.pointee.flags & .bound == 0
@@ -252,22 +252,25 @@ private func bindForYield(_ next: Record, _ worker: Worker) -> Record? {
 }
 
 /// A fiber that yields on a worker that takes no general work, with nothing else to run there, goes
-/// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay.
+/// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay. A debug mode
+/// sends every fiber off.
 private func leaveAwayWorker(_ current: Record, _ worker: Worker) -> Record? {
   // SAFETY: runs on this worker's own thread, as the fiber that yields; it is injected only after
   // the switch away.
   // ORDERING: relaxed; a hint that the next yield sees again.
-  if unsafe weft_word_load_relaxed(weft_worker_away(worker)) == 0
-    || current.pointee.flags & .pinned != 0
-  {
+  let away = unsafe weft_word_load_relaxed(weft_worker_away(worker))
+  if unsafe away | UInt64(worker.pointee.slow) == 0 || current.pointee.flags & .pinned != 0 {
     return nil
   }
+  let moves = unsafe worker.pointee.pool.pointee.moves
+  if unsafe away == 0 && moves == nil { return nil }
   unsafe worker.pointee.previous = current
   unsafe worker.pointee.after_argument = nil
-  unsafe worker.pointee.after_function = { worker, fiber, _ in
-    let core = unsafe schedulerCore(of: worker)
-    unsafe core.inject(fiber, near: nil)
-  }
+  unsafe worker.pointee.after_function =
+    moves ?? { worker, fiber, _ in
+      let core = unsafe schedulerCore(of: worker)
+      unsafe core.inject(fiber, near: nil)
+    }
   unsafe worker.pointee.after = UInt32(WEFT_AFTER_CALL)
   unsafe leave(worker)
   return unsafe weft_worker_root(worker)
@@ -369,7 +372,7 @@ private func endFiber(_ record: Record, _ worker: Worker) -> Never {
   // SAFETY: `joiner` was taken from the list: it is parked, in no queue, and ours. The stack that
   // was given back is not handed to another thread while this one is on it.
   var next = unsafe joiner
-  if let joiner = unsafe next, unsafe worker.pointee.direct >= directMost {
+  if let joiner = unsafe next, unsafe worker.pointee.direct >= worker.pointee.direct_most {
     unsafe pushLocal(joiner, worker)
     unsafe next = nil
   }
