@@ -51,9 +51,14 @@ extension SchedulerCore {
     for offset in 1..<capacity {
       let index = unsafe (Int(home.pointee.index) + offset) % capacity
       if !isGeneral(index) { continue }
-      _ = unsafe weft_inbox_push(weft_worker_inbox(workers[index]), record)
+      let target = unsafe workers[index]
+      // One that is idle comes to it at once. From an inbox `home`, which may look for work next,
+      // would have the fiber back before the other is awake; one that is busy must not keep it.
+      let isIdle = unsafe weft_word_load_relaxed(weft_worker_idle_since(target)) != 0
+      let box = unsafe isIdle ? weft_worker_mailbox(target) : weft_worker_inbox(target)
+      _ = unsafe weft_inbox_push(box, record)
       weft_fence_seq()
-      if unsafe !wake(workers[index]) { wakeOne() }
+      if unsafe !wake(target) && !isIdle { wakeOne() }
       return
     }
     unsafe inject(record, near: nil)
