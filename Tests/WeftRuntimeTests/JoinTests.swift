@@ -105,7 +105,8 @@ extension RuntimeTests {
         child.join()
         fibers[2].join()
         for fiber in fibers { fiber.join() }
-        #expect(order.value == [3, 0, 1, 2])
+        let passes = !Environment.debugModes.contains(.queue)
+        #expect(order.value == (passes ? [3, 0, 1, 2] : [0, 1, 2, 3]))
       }
     }
 

@@ -76,7 +76,7 @@ uint32_t weft_debug_modes(void) {
 
 /* ---- Stacks ---- */
 
-#define CANARY_WORDS 8
+#define CANARY_WORDS (WEFT_DEBUG_CANARY_BYTES / sizeof(uint64_t))
 #define CANARY UINT64_C(0xC0DEDBADCA4A12EE)
 /* Of a stack that comes back, so many pages below its top are looked at. */
 #define POISON_PAGES_MAX 256

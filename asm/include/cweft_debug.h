@@ -18,7 +18,9 @@ enum {
   WEFT_DEBUG_WORDS = 64,  /* thread words are compared at every switch */
 };
 
-/* What stacks are filled with, a byte. As an address it is none. */
+/* How much of a stack's low end the canary takes. */
+#define WEFT_DEBUG_CANARY_BYTES 64
+/* What stacks are filled with, a byte. Eight of them are no address. */
 #define WEFT_DEBUG_POISON_BYTE 0xA5
 
 /* The modes of this process. Read once, when Weft first keeps something for a thread. */

@@ -48,6 +48,9 @@ extension SchedulerCore {
     // and workers live as long as this object.
     // ORDERING: the loads choose a target, no more. The push, then the fence, then the idle bits:
     // step (a) to (b) of Idle.swift.
+    if let worker = unsafe weft_worker_current(), unsafe worker.pointee.pool == words.pool {
+      unsafe weft_word_bump(weft_worker_woken(worker), 1)
+    }
     for offset in 1..<capacity {
       let index = unsafe (Int(home.pointee.index) + offset) % capacity
       if !isGeneral(index) { continue }
