@@ -86,6 +86,25 @@ extension RuntimeTests {
       }
     }
 
+    /// A fiber that ends takes the stack of the next one from under itself, and its name comes to
+    /// that stack.
+    @Test func longNamesDisturbNobody() throws {
+      try onWorkers(1) {
+        for length in [1, 15, 16, 64, 128, 200, 256, 1000] {
+          let name = String(repeating: "n", count: length)
+          let pairs = (0..<20).map { i in
+            (Fiber { i }, Fiber(name: name) { i + 1 })
+          }
+          // None is joined before it has run: each takes over from the one that ends.
+          waitUntil { schedulerCore().statistics.live == 1 }
+          for (i, (plain, named)) in pairs.enumerated() {
+            #expect(plain.join() == i)
+            #expect(named.join() == i + 1)
+          }
+        }
+      }
+    }
+
     /// A join runs a child that has not started at once, but does not let one that was woken jump
     /// the queue.
     @Test func aJoinLetsNoWokenFiberJumpTheQueue() throws {
