@@ -406,14 +406,16 @@ extension RuntimeTests {
 
     @Test func aMixGivesTheRightAnswerInAllModes() async {
       await #expect(processExitsWith: .success) {
-        asProgram(modes: "migrate,steal,tiny,queue,canary,poison,words") { Mix.run() }
+        asProgram(modes: "migrate,steal,tiny,queue,canary,poison,words") {
+          Environment.debugModes.rawValue == 0x7F ? Mix.run() : 99
+        }
       }
     }
 
     @Test(arguments: ["migrate", "steal", "tiny", "queue", "canary", "poison", "words"])
     func aMixGivesTheRightAnswer(mode: String) async {
       await #expect(processExitsWith: .success) { [mode = mode as String] in
-        asProgram(modes: mode) { Mix.run() }
+        asProgram(modes: mode) { Environment.debugModes.isEmpty ? 99 : Mix.run() }
       }
     }
   }

@@ -240,6 +240,8 @@ typedef struct weft_pool {
 enum {
   WEFT_AWAY_RETIRED = 1,   /* not needed now, or its thread was never started */
   WEFT_AWAY_EXCLUSIVE = 2, /* kept for one fiber */
+  WEFT_AWAY_FROM_WORK = 3, /* one of these */
+  WEFT_AWAY_SENDS = 4,     /* debug mode: takes general work, but sends off what yields */
 };
 
 /* One that waits for a fiber's end with a word of its own, on its own stack (Join.swift). */

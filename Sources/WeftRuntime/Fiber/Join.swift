@@ -152,11 +152,9 @@ func mayRun(_ fiber: Record, on worker: Worker) -> Bool {
   // SAFETY: the caller holds the fiber; its home's memory lives as long as its scheduler has
   // fibers.
   let home = unsafe fiber.pointee.home.unsafelyUnwrapped
-  let bound = unsafe fiber.pointee.flags & (.pinned | .migrates)
   return unsafe home.pointee.pool == worker.pointee.pool
-    && (bound == 0
-      ? weft_word_load_relaxed(weft_worker_away(worker)) == 0
-      : bound == .pinned && home == worker)
+    && (fiber.pointee.flags & .pinned == 0
+      ? weft_word_load_relaxed(weft_worker_away(worker)) == 0 : home == worker)
 }
 
 private func serve(_ node: JoinNode) {

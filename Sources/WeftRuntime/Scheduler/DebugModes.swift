@@ -41,15 +41,25 @@ extension SchedulerCore {
     }
   }
 
+  /// Makes a fiber runnable that has waited, on another worker than the one where it did.
+  func wakeElsewhere(_ record: Record, from home: Worker) {
+    // SAFETY: as in sendAway. The count is this thread's own.
+    if let worker = unsafe weft_worker_current(), unsafe worker.pointee.pool == words.pool {
+      unsafe weft_word_bump(weft_worker_woken(worker), 1)
+    }
+    unsafe sendAway(record, from: home)
+  }
+
   /// Makes a fiber runnable on another worker than this one, if there is one that takes general
-  /// work.
+  /// work: in a debug mode, and where this one does not.
   func sendAway(_ record: Record, from home: Worker) {
     // SAFETY: the caller holds the fiber: it is in no queue, and not touched after the push. Words
     // and workers live as long as this object.
     // ORDERING: the loads choose a target, no more. The push, then the fence, then the idle bits:
     // step (a) to (b) of Idle.swift.
-    if let worker = unsafe weft_worker_current(), unsafe worker.pointee.pool == words.pool {
-      unsafe weft_word_bump(weft_worker_woken(worker), 1)
+    if unsafe words.pool.pointee.moves == nil {
+      unsafe inject(record, near: nil)
+      return
     }
     for offset in 1..<capacity {
       let index = unsafe (Int(home.pointee.index) + offset) % capacity

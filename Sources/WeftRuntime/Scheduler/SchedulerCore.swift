@@ -86,8 +86,8 @@ final class SchedulerCore: @unchecked Sendable {
       unsafe worker.pointee.spin_rounds = UInt64(spinRoundsMost)
       unsafe (workers + index).initialize(to: worker)
     }
-    setUpActivity()
     setUpDebugModes()
+    setUpActivity()
   }
 
   deinit {

@@ -38,8 +38,7 @@ func workAdded(on worker: Worker) {
   // ORDERING: relaxed; step (b) above, after the sleeper's membarrier or, unbiased, our fence.
   if unsafe worker.pointee.queue.unbiased != 0 { weft_fence_seq() } else { weft_fence_compiler() }
   if unsafe weft_word_load_relaxed(weft_worker_away(worker)) != 0 {
-    unsafe schedulerCore(of: worker).handOver(worker)
-    return
+    if unsafe schedulerCore(of: worker).handOver(worker) { return }
   }
   let words = unsafe SharedWords(of: worker)
   if unsafe weft_word_load_relaxed(words.sleepers) == 0 { return }
@@ -365,7 +364,7 @@ extension SchedulerCore {
   /// Takes no general work.
   func isAway(_ worker: Worker) -> Bool {
     // SAFETY: an atomic word of a worker, which lives as long as this object.
-    unsafe weft_word_load_acquire(weft_worker_away(worker)) != 0
+    unsafe weft_word_load_acquire(weft_worker_away(worker)) & UInt64(WEFT_AWAY_FROM_WORK) != 0
   }
 
   private func becomeKeeper(_ worker: Worker) -> Bool {

@@ -252,25 +252,22 @@ private func bindForYield(_ next: Record, _ worker: Worker) -> Record? {
 }
 
 /// A fiber that yields on a worker that takes no general work, with nothing else to run there, goes
-/// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay. A debug mode
-/// sends every fiber off.
+/// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay.
 private func leaveAwayWorker(_ current: Record, _ worker: Worker) -> Record? {
   // SAFETY: runs on this worker's own thread, as the fiber that yields; it is injected only after
   // the switch away.
   // ORDERING: relaxed; a hint that the next yield sees again.
-  let away = unsafe weft_word_load_relaxed(weft_worker_away(worker))
-  if unsafe away | UInt64(worker.pointee.slow) == 0 || current.pointee.flags & .pinned != 0 {
+  if unsafe weft_word_load_relaxed(weft_worker_away(worker)) == 0
+    || current.pointee.flags & .pinned != 0
+  {
     return nil
   }
-  let moves = unsafe worker.pointee.pool.pointee.moves
-  if unsafe away == 0 && moves == nil { return nil }
   unsafe worker.pointee.previous = current
   unsafe worker.pointee.after_argument = nil
-  unsafe worker.pointee.after_function =
-    moves ?? { worker, fiber, _ in
-      let core = unsafe schedulerCore(of: worker)
-      unsafe core.inject(fiber, near: nil)
-    }
+  unsafe worker.pointee.after_function = { worker, fiber, _ in
+    let core = unsafe schedulerCore(of: worker)
+    unsafe core.sendAway(fiber, from: worker)
+  }
   unsafe worker.pointee.after = UInt32(WEFT_AFTER_CALL)
   unsafe leave(worker)
   return unsafe weft_worker_root(worker)

@@ -34,7 +34,7 @@ package func makeRunnable(_ record: Record) {
     weft_fence_seq()
     unsafe core.wake(home)
   } else if bound != 0 {
-    unsafe core.sendAway(record, from: home)
+    unsafe core.wakeElsewhere(record, from: home)
   } else {
     unsafe core.inject(record, near: home)
   }
