@@ -134,17 +134,25 @@ void weft_fiber_bind(weft_fiber *fiber, const weft_stack *stack,
 /* More is cut off, at the beginning of a character. */
 #define NAME_BYTES_MAX 256
 
+static char *place_of_name(const weft_fiber *fiber, uint64_t bytes) {
+  if (bytes > NAME_BYTES_MAX) bytes = NAME_BYTES_MAX;
+  return (char *)(((uintptr_t)fiber->cold - bytes) & ~(uintptr_t)15);
+}
+
+void weft_fiber_reserve_name(weft_fiber *fiber, uint64_t bytes) {
+  fiber->frame.sp = place_of_name(fiber, bytes);
+}
+
 void weft_fiber_name(weft_fiber *fiber, const char *name, uint64_t bytes) {
+  char *copy = place_of_name(fiber, bytes);
   if (bytes > NAME_BYTES_MAX) {
     bytes = NAME_BYTES_MAX;
     while (bytes > 0 && ((unsigned char)name[bytes] & 0xC0) == 0x80) bytes--;
   }
-  char *copy = (char *)(((uintptr_t)fiber->cold - bytes) & ~(uintptr_t)15);
   memcpy(copy, name, bytes);
   weft_coroutine *block = block_of(fiber);
   block->site.name = (const uint8_t *)copy;
   block->site.name_bytes = (uint16_t)bytes;
-  fiber->frame.sp = copy;
 }
 
 void *weft_fiber_unbind(weft_fiber *fiber) {

@@ -346,7 +346,10 @@ WEFT_INLINE void weft_fiber_switch_last(weft_fiber *_Nonnull from, weft_fiber *_
 void weft_fiber_bind(weft_fiber *_Nonnull fiber, const weft_stack *_Nonnull stack,
                      void (*_Nonnull main)(weft_fiber *_Nonnull, weft_worker *_Nonnull));
 
-/* Copies the fiber's own name to its stack, before it runs: there the overflow handler finds it. */
+/* Leaves room at the top of the fiber's stack, before it runs, for a name of its own. Nothing is
+ * written yet: the stack may be one that another fiber, which is ending, still runs on. */
+void weft_fiber_reserve_name(weft_fiber *_Nonnull fiber, uint64_t bytes);
+/* From the fiber itself: copies the name there, where the overflow handler finds it. */
 void weft_fiber_name(weft_fiber *_Nonnull fiber, const char *_Nonnull name, uint64_t bytes);
 
 /* Prepares a worker on the thread that calls: finds its words, makes its root fiber. */

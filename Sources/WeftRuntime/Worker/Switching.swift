@@ -347,9 +347,16 @@ func fiberMain(_ record: Record, _ worker: Worker) {
 private func runBody(_ record: Record) {
   // SAFETY: the spawn put the runner there, and each fiber runs once; the record's run keeps it
   // alive.
-  if unsafe record.pointee.flags & .locals != 0 { unsafe record.adoptLocals() }
+  if unsafe record.pointee.flags & (.locals | .named) != 0 { unsafe prepareBody(record) }
   unsafe callOnce(unsafe record.runner.move().call, unsafe record)
   if unsafe record.pointee.flags & (.owns | .locals) != 0 { unsafe record.releaseAtEnd() }
+}
+
+@inline(never)
+private func prepareBody(_ record: Record) {
+  // SAFETY: runs as the fiber, on its own stack.
+  if unsafe record.pointee.flags & .locals != 0 { unsafe record.adoptLocals() }
+  if unsafe record.pointee.flags & .named != 0 { unsafe record.nameStack() }
 }
 
 /// A closure that is called where it was loaded is retained and released around the call. One that
