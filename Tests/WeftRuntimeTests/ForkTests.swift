@@ -63,8 +63,8 @@ import Testing
     await #expect(processExitsWith: .success) { [use] in
       var configuration = Scheduler.Configuration(workers: 2)
       configuration.watchdog = false
-      // Once before: a worker that uses something of Swift's runtime for the first time holds a lock
-      // of it, and the child would wait for that for ever.
+      // Once before: a worker that uses something of Swift's runtime for the first time may hold a
+      // lock of it, for which the child would wait for ever.
       Scheduler.run(configuration) { Fiber(placement: .worker(1)) {}.join() }
       let child = Scheduler.run(configuration) {
         inChild {

@@ -68,6 +68,7 @@ extension SchedulerCore {
       // One that is idle comes to it at once. From an inbox `home`, which may look for work next,
       // would have the fiber back before the other is awake; one that is busy must not keep it.
       let isIdle = unsafe weft_word_load_relaxed(weft_worker_idle_since(target)) != 0
+      // SAFETY: as above.
       let box = unsafe isIdle ? weft_worker_mailbox(target) : weft_worker_inbox(target)
       _ = unsafe weft_inbox_push(box, record)
       weft_fence_seq()
