@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cweft_debug.h"
 #include "probe.h"
 
 static bool acquire(size_t bytes, weft_stack *stack, weft_probe_report *report) {
@@ -16,9 +17,12 @@ static bool acquire(size_t bytes, weft_stack *stack, weft_probe_report *report) 
   return false;
 }
 
+/* Where a stack may be written, under each of the debug modes. */
+static char *low_end(const weft_stack *stack) { return stack->low + WEFT_DEBUG_CANARY_BYTES; }
+
 /* Writes both ends of a stack. */
 static void touch(const weft_stack *stack) {
-  memset(stack->low, 0x5A, 64);
+  memset(low_end(stack), 0x5A, 64);
   memset(stack->top - 64, 0xA5, 64);
 }
 
@@ -105,12 +109,12 @@ static void *own_stacks(void *argument) {
     if (take) {
       if (!acquire(WEFT_STACK_BYTES_DEFAULT, &held[count], &self->report)) break;
       memcpy(held[count].top - 8, &self->number, 8);
-      memcpy(held[count].low, &self->number, 8);
+      memcpy(low_end(&held[count]), &self->number, 8);
       count++;
     } else {
       count--;
       if (memcmp(held[count].top - 8, &self->number, 8) != 0 ||
-          memcmp(held[count].low, &self->number, 8) != 0)
+          memcmp(low_end(&held[count]), &self->number, 8) != 0)
         weft_probe_fail(&self->report, "turn %u: somebody else wrote into a stack in use", turn);
       weft_stack_release(&held[count]);
     }

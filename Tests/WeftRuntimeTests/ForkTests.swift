@@ -63,6 +63,9 @@ import Testing
     await #expect(processExitsWith: .success) { [use] in
       var configuration = Scheduler.Configuration(workers: 2)
       configuration.watchdog = false
+      // Once before: a worker that uses something of Swift's runtime for the first time may hold a
+      // lock of it, for which the child would wait for ever.
+      Scheduler.run(configuration) { Fiber(placement: .worker(1)) {}.join() }
       let child = Scheduler.run(configuration) {
         inChild {
           switch use {

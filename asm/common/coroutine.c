@@ -1,6 +1,7 @@
 /* coroutine.c - making and ending coroutines, and the slow side of switching. */
 #include <string.h>
 
+#include "debug.h"
 #include "internal.h"
 #include "sanitizer.h"
 
@@ -42,6 +43,7 @@ WEFT_UNINSTRUMENTED static uintptr_t annotated_switch(weft_coroutine *coroutine,
 WEFT_UNINSTRUMENTED uintptr_t weft_coroutine_switch_slow(weft_coroutine *coroutine,
                                                          uintptr_t status, bool entering) {
   void **word = weft_thread_words()->access;
+  if (!entering && weft_debug_has(WEFT_DEBUG_CANARY)) weft_debug_check_canary(&coroutine->stack);
   if (entering) weft_fp_switch(&coroutine->caller_fpctl, &coroutine->frame.fpctl, false);
   else weft_fp_switch(&coroutine->frame.fpctl, &coroutine->caller_fpctl, false);
   if (word != NULL) {

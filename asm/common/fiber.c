@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug.h"
 #include "internal.h"
 #include "sanitizer.h"
 
@@ -76,6 +77,8 @@ WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_f
                                                         weft_worker *worker) {
   if (weft_seam_is_open()) note_switch(from, to, worker);
   bool fallback = weft_thread_words()->access == NULL;
+  weft_debug_left left;
+  if (weft_debug_has(WEFT_DEBUG_SWITCHES)) weft_debug_leave(from, worker, &left);
   /* A fiber's own accesses stay on its stack; the runtime's pair takes them off this thread and
    * puts the other's on. A root fiber has its list in the thread's own storage. */
   if (fallback && (from->flags & WEFT_FIBER_ROOT) == 0 && from->cold != NULL) {
@@ -83,6 +86,7 @@ WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_f
   }
   weft_fp_switch(&from->frame.fpctl, &to->frame.fpctl, worker->fp_load_is_cheap != 0);
   weft_fiber_swap_words(from, to, worker);
+  if (weft_debug_has(WEFT_DEBUG_MIGRATE)) weft_debug_send_away(from, worker);
   if (fallback && (to->flags & WEFT_FIBER_ROOT) == 0) {
     weft_words_enter_fallback(to->cold->task_accesses);
   }
@@ -101,6 +105,7 @@ WEFT_UNINSTRUMENTED weft_worker *weft_fiber_switch_slow(weft_fiber *from, weft_f
 #if WEFT_ASAN
   __sanitizer_finish_switch_fiber(fake, NULL, NULL);
 #endif
+  if (weft_debug_has(WEFT_DEBUG_SWITCHES)) weft_debug_return(worker, &left);
   return worker;
 }
 
@@ -143,17 +148,25 @@ void weft_fiber_bind(weft_fiber *fiber, const weft_stack *stack,
 /* More is cut off, at the beginning of a character. */
 #define NAME_BYTES_MAX 256
 
+static char *place_of_name(const weft_fiber *fiber, uint64_t bytes) {
+  if (bytes > NAME_BYTES_MAX) bytes = NAME_BYTES_MAX;
+  return (char *)(((uintptr_t)fiber->cold - bytes) & ~(uintptr_t)15);
+}
+
+void weft_fiber_reserve_name(weft_fiber *fiber, uint64_t bytes) {
+  fiber->frame.sp = place_of_name(fiber, bytes);
+}
+
 void weft_fiber_name(weft_fiber *fiber, const char *name, uint64_t bytes) {
+  char *copy = place_of_name(fiber, bytes);
   if (bytes > NAME_BYTES_MAX) {
     bytes = NAME_BYTES_MAX;
     while (bytes > 0 && ((unsigned char)name[bytes] & 0xC0) == 0x80) bytes--;
   }
-  char *copy = (char *)(((uintptr_t)fiber->cold - bytes) & ~(uintptr_t)15);
   memcpy(copy, name, bytes);
   weft_coroutine *block = block_of(fiber);
   block->site.name = (const uint8_t *)copy;
   block->site.name_bytes = (uint16_t)bytes;
-  fiber->frame.sp = copy;
 }
 
 void *weft_fiber_unbind(weft_fiber *fiber) {
@@ -164,7 +177,7 @@ void *weft_fiber_unbind(weft_fiber *fiber) {
 #endif
   /* A huge stack is unmapped when it is released: not from under the fiber. In a simulation another
    * thread, which shares this one's cache, could take it before the switch. */
-  if (fiber->cold->stack.stride_shift <= WEFT_SHIFT_SLAB_MAX && weft_seam_current() == NULL) {
+  if (fiber->cold->stack.error != WEFT_STACK_STAYS && weft_seam_current() == NULL) {
     weft_fiber_release_stack(fiber);
   }
   return left;
@@ -224,7 +237,8 @@ void weft_worker_prepare(weft_worker *worker) {
   /* The three stand in a row, or they were not found. */
   worker->concurrency = words->task != NULL ? words->task : &worker->dummies[1];
   weft_seam *seam = weft_seam_current();
-  worker->slow = WEFT_SANITIZED || words->access == NULL || seam != NULL;
+  worker->slow = WEFT_SANITIZED || words->access == NULL || seam != NULL ||
+                 weft_debug_has(WEFT_DEBUG_SWITCHES);
   worker->spend_mask = seam != NULL ? 0 : 255;
   worker->poll_mask = seam != NULL ? 0 : 15;
   worker->fp_load_is_cheap = weft_fp_load_is_cheap();

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "debug.h"
 #include "internal.h"
 #include "sanitizer.h"
 #include "slab.h"
@@ -124,7 +125,7 @@ static void clean_cold(class_pool *pool, uint32_t shift, size_t count) {
 }
 
 static size_t dirty_min(uint32_t shift) {
-  size_t stacks = DIRTY_BYTES_MAX >> shift;
+  size_t stacks = weft_debug_has(WEFT_DEBUG_TINY) ? 0 : DIRTY_BYTES_MAX >> shift;
   return stacks < 4 ? 4 : stacks;
 }
 
@@ -239,6 +240,7 @@ static weft_stack_failure carve(class_pool *pool, uint32_t shift, char **top, in
 
 /* How many a thread caches: fewer of the large ones. */
 static uint32_t cache_limit(uint32_t shift) {
+  if (weft_debug_has(WEFT_DEBUG_TINY | WEFT_DEBUG_STACKS)) return 2;
   return shift <= 18 ? WEFT_CACHE_ENTRIES : shift <= 20 ? 16 : 4;
 }
 
@@ -312,7 +314,11 @@ __attribute__((noinline)) static weft_stack_failure acquire_slow(size_t bytes, w
       failure = cache_fill(cache, shift, &error);
       if (failure == WEFT_STACK_OK) top = cache->top[--cache->count];
     }
-    if (failure == WEFT_STACK_OK) stack_fill(stack, top, shift);
+    if (failure == WEFT_STACK_OK) {
+      stack_fill(stack, top, shift);
+      if (shift > WEFT_SHIFT_SLAB_MAX) stack->error = WEFT_STACK_STAYS;
+      if (weft_debug_has(WEFT_DEBUG_STACKS)) weft_debug_stack_taken(stack);
+    }
   }
   if (failure != WEFT_STACK_OK) *stack = (weft_stack){.error = error};
   return failure;
@@ -347,22 +353,32 @@ weft_stack_failure weft_stack_acquire(size_t bytes, weft_stack *stack) {
   return acquire_slow(bytes, stack);
 }
 
-/* The older half goes to the pool, the hot half stays. */
-__attribute__((noinline)) static void make_room(weft_stack_cache *cache, uint32_t shift) {
+/* For a stack that does not fit: the older half goes to the pool, the hot half stays. False if the
+ * stack itself has gone there: under a debug mode that is to see each, all do. */
+__attribute__((noinline)) static bool make_room(weft_stack_cache *cache, uint32_t shift,
+                                                char *top) {
   uint32_t half = cache->limit / 2;
+  if (weft_debug_has(WEFT_DEBUG_STACKS)) {
+    weft_debug_stack_given_back(top, shift);
+    pool_put(&pools[shift - WEFT_SHIFT_MIN], shift, &top, 1);
+    return false;
+  }
   if (cache->limit == 0) {
     cache->limit = cache_limit(shift);
-    if (cache->count < cache->limit) return;
+    if (cache->count < cache->limit) return true;
     half = cache->limit / 2;
   }
   pool_put(&pools[shift - WEFT_SHIFT_MIN], shift, cache->top, half);
   cache->count -= half;
   memmove(cache->top, cache->top + half, cache->count * sizeof *cache->top);
+  return true;
 }
 
 __attribute__((noinline)) static void release_slow(char *top, uint32_t shift) {
-  if (shift > WEFT_SHIFT_SLAB_MAX) weft_slab_unmap(top, shift, 1);
-  else if (weft_thread_make() == NULL) pool_put(&pools[shift - WEFT_SHIFT_MIN], shift, &top, 1);
+  if (shift > WEFT_SHIFT_SLAB_MAX) {
+    if (weft_debug_has(WEFT_DEBUG_STACKS)) weft_debug_stack_given_back(top, shift);
+    weft_slab_unmap(top, shift, 1);
+  } else if (weft_thread_make() == NULL) pool_put(&pools[shift - WEFT_SHIFT_MIN], shift, &top, 1);
   else weft_stack_release(&(weft_stack){.top = top, .stride_shift = shift});
 }
 
@@ -382,7 +398,7 @@ void weft_stack_release(const weft_stack *stack) {
     return;
   }
   weft_stack_cache *cache = &thread->stacks[shift - WEFT_SHIFT_MIN];
-  if (WEFT_UNLIKELY(cache->count >= cache->limit)) make_room(cache, shift);
+  if (WEFT_UNLIKELY(cache->count >= cache->limit) && !make_room(cache, shift, top)) return;
   cache->top[cache->count++] = top;
 }
 
@@ -431,7 +447,7 @@ size_t weft_stack_high_water(const weft_stack *stack) {
   size_t used = 0;
   if (resident == NULL) return 0;
   if (mincore(stack->low, bytes, (void *)resident) == 0) {
-    size_t index = 0;
+    size_t index = weft_debug_canary_page(page) / page;
     while (index < bytes / page && (resident[index] & 1) == 0) index++;
     used = bytes - index * page;
   }

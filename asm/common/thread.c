@@ -2,6 +2,7 @@
 #define WEFT_NO_SEAM 1
 #include <stdlib.h>
 
+#include "debug.h"
 #include "internal.h"
 #include "sanitizer.h"
 
@@ -47,6 +48,7 @@ static void make_thread_key(void) { pthread_key_create(&thread_key, thread_ended
 
 __attribute__((noinline)) weft_thread *weft_thread_make(void) {
   pthread_once(&thread_key_once, make_thread_key);
+  (void)weft_debug_modes();
   weft_thread *thread = calloc(1, sizeof *thread);
   if (thread == NULL) return NULL;
   weft_tls_thread = thread;
@@ -64,8 +66,9 @@ const weft_words *weft_thread_words(void) {
   if (!thread->words_sought) {
     weft_words_find_access(thread);
     thread->words_sought = true;
-    /* Under a sanitizer the inline getter goes on finding null, so that every switch is slow. */
-    if (!WEFT_SANITIZED) weft_tls_access_word = thread->words.access;
+    /* Where the inline getter goes on finding null, every switch is slow. */
+    bool slow = WEFT_SANITIZED || weft_debug_has(WEFT_DEBUG_CANARY);
+    if (!slow) weft_tls_access_word = thread->words.access;
   }
   return &thread->words;
 }

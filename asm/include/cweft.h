@@ -4,6 +4,7 @@
 
 #include "cweft_atomic.h"
 #include "cweft_coroutine.h"
+#include "cweft_debug.h"
 #include "cweft_fiber.h"
 #include "cweft_queue.h"
 #include "cweft_stack.h"

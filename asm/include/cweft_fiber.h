@@ -98,6 +98,7 @@ enum {
   WEFT_FIBER_ENLISTED = 65536, /* in its group's list of children that have parked */
   WEFT_FIBER_DUE = 262144, /* woken by its timer, and not run since */
   WEFT_FIBER_NAMED = 131072, /* has a name of its own */
+  WEFT_FIBER_MIGRATES = 524288, /* debug mode: is woken on another worker */
 };
 
 /* What a group and its children share: GroupCore.swift.
@@ -176,9 +177,10 @@ typedef struct weft_worker {
   weft_fiber *_Nonnull current;
   void *_Nullable *_Nonnull access;      /* this thread's words; a dummy where not tracked */
   void *_Nullable *_Nonnull concurrency; /* task, executor, task-locals in a row; or dummies */
-  uint32_t slow;                         /* sanitizers, fallback: switch out of line */
+  uint32_t slow;                         /* sanitizers, fallback, debug: switch out of line */
   uint32_t fp_load_is_cheap;
   uint32_t after;                        /* WEFT_AFTER_... */
+  uint32_t direct_most;                  /* how far `direct` may go */
   int32_t *_Nonnull errno_address;       /* this thread's errno */
   uint32_t direct;                       /* fibers that went past the queue, one after another */
   uint32_t spent;                        /* operations that did not have to wait */
@@ -231,12 +233,17 @@ typedef struct weft_pool {
   uint32_t migrates_started; /* thread words can be swapped, so started fibers may move */
   uint32_t spreads;          /* placement policy: lesser of two */
   weft_word refused;         /* classes of stacks that can't be had now: StackLine.swift */
+  uint64_t timers_most;      /* fired under one hold of their lock */
+  /* Debug modes: sends off a fiber that has yielded; null where it may stay. */
+  void (*_Nullable moves)(struct weft_worker *_Nonnull, weft_fiber *_Nonnull, void *_Nullable);
 } weft_pool;
 
 /* Why a worker takes no general work. Fibers that are pinned to it it runs all the same. */
 enum {
   WEFT_AWAY_RETIRED = 1,   /* not needed now, or its thread was never started */
   WEFT_AWAY_EXCLUSIVE = 2, /* kept for one fiber */
+  WEFT_AWAY_FROM_WORK = 3, /* one of these */
+  WEFT_AWAY_SENDS = 4,     /* debug mode: takes general work, but sends off what yields */
 };
 
 /* One that waits for a fiber's end with a word of its own, on its own stack (Join.swift). */
@@ -341,7 +348,10 @@ WEFT_INLINE void weft_fiber_switch_last(weft_fiber *_Nonnull from, weft_fiber *_
 void weft_fiber_bind(weft_fiber *_Nonnull fiber, const weft_stack *_Nonnull stack,
                      void (*_Nonnull main)(weft_fiber *_Nonnull, weft_worker *_Nonnull));
 
-/* Copies the fiber's own name to its stack, before it runs: there the overflow handler finds it. */
+/* Leaves room at the top of the fiber's stack, before it runs, for a name of its own. Nothing is
+ * written yet: the stack may be one that another fiber, which is ending, still runs on. */
+void weft_fiber_reserve_name(weft_fiber *_Nonnull fiber, uint64_t bytes);
+/* From the fiber itself: copies the name there, where the overflow handler finds it. */
 void weft_fiber_name(weft_fiber *_Nonnull fiber, const char *_Nonnull name, uint64_t bytes);
 
 /* Prepares a worker on the thread that calls: finds its words, makes its root fiber. */

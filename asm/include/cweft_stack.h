@@ -52,8 +52,11 @@ typedef struct weft_stack {
   char *_Nullable low; /* lowest usable byte; the guard is below */
   char *_Nullable top; /* one past the highest byte */
   uint32_t stride_shift;
-  int32_t error; /* errno, where acquiring failed */
+  int32_t error; /* errno, where acquiring failed; else 0 or WEFT_STACK_STAYS */
 } weft_stack;
+
+/* `error` of a stack in use that can't be given back while its user still stands on it. */
+enum { WEFT_STACK_STAYS = -1 };
 
 /* Takes a stack of at least `bytes` from this thread's cache, the pool or a new slab.
  * COST: warm, an array pop; no lock, no system call. */

@@ -267,7 +267,7 @@ func prepareUserPark(_ worker: Worker) -> Record? {
   if unsafe current.takePermit() {
     unsafe current.noteReason(.woken)
     unsafe worker.pointee.direct += 1
-    if unsafe worker.pointee.direct < directMost { return nil }
+    if unsafe worker.pointee.direct < worker.pointee.direct_most { return nil }
     unsafe worker.pointee.direct = 0
     return unsafe prepareYield(worker)
   }

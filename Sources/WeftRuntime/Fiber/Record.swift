@@ -26,6 +26,7 @@ extension UInt32 {
   static var due: UInt32 { UInt32(WEFT_FIBER_DUE) }
   static var locals: UInt32 { UInt32(WEFT_FIBER_LOCALS) }
   static var named: UInt32 { UInt32(WEFT_FIBER_NAMED) }
+  static var migrates: UInt32 { UInt32(WEFT_FIBER_MIGRATES) }
 }
 
 extension UnsafeMutablePointer where Pointee == weft_fiber {
@@ -102,10 +103,17 @@ extension UnsafeMutablePointer where Pointee == weft_fiber {
 }
 
 extension UnsafeMutablePointer where Pointee == weft_fiber {
+  /// Before it runs: leaves room for its name on the stack that the fiber has just got.
+  @inline(never)
+  func reserveName() {
+    // SAFETY: the fiber is the caller's.
+    unsafe weft_fiber_reserve_name(self, UInt64((cell.name ?? "").utf8.count))
+  }
+
   /// A stack overflow is reported with the name that the fiber was given.
   @inline(never)
   func nameStack() {
-    // SAFETY: the fiber is the caller's and has just got its stack, to which the name is copied.
+    // SAFETY: the fiber itself calls. The name is copied to its stack, where there is room for it.
     var name = unsafe cell.name ?? ""
     name.withUTF8 { bytes in
       guard let start = bytes.baseAddress else { return }

@@ -12,9 +12,9 @@ import CWeft
 // queue it hands over at its next switch (handOver); a fiber that runs on it meanwhile leaves at
 // its next yield or park. Its thread sleeps like any other's.
 //
-// INVARIANT: a worker's bit in words.general is set exactly while its `away` is 0. Worker 0's
-// always is, so that there is always somebody who takes general work. GUARDED BY: lifeLock, for
-// every change.
+// INVARIANT: a worker's bit in words.general is set exactly while its `away` says nothing of these.
+// Worker 0's always is, so that there is always somebody who takes general work. GUARDED BY:
+// lifeLock, for every change.
 
 extension SchedulerCore {
   /// In init: the first so many are general; the others have no thread yet.
@@ -30,14 +30,15 @@ extension SchedulerCore {
     // SAFETY: the workers' memory lives as long as the scheduler.
     let general = unsafe words.general(index / 64)
     let bit = UInt64(1) << UInt64(index % 64)
+    let sends = unsafe words.pool.pointee.moves == nil ? 0 : UInt64(WEFT_AWAY_SENDS)
     // ORDERING: release, paired with the acquire of whoever is about to sleep; the bits are only
     // hints, and who follows a stale one reads `away` itself.
     if why == 0 {
-      unsafe weft_word_store_release(weft_worker_away(workers[index]), 0)
+      unsafe weft_word_store_release(weft_worker_away(workers[index]), sends)
       unsafe weft_word_store_release(general, weft_word_load_relaxed(general) | bit)
     } else {
       unsafe weft_word_store_release(general, weft_word_load_relaxed(general) & ~bit)
-      unsafe weft_word_store_release(weft_worker_away(workers[index]), UInt64(why))
+      unsafe weft_word_store_release(weft_worker_away(workers[index]), UInt64(why) | sends)
     }
   }
 
@@ -49,7 +50,8 @@ extension SchedulerCore {
 
   func isGeneral(_ index: Int) -> Bool {
     // SAFETY: as above. ORDERING: acquire, paired with setAway.
-    unsafe weft_word_load_acquire(weft_worker_away(workers[index])) == 0
+    unsafe weft_word_load_acquire(weft_worker_away(workers[index])) & UInt64(WEFT_AWAY_FROM_WORK)
+      == 0
   }
 
   func isAsleep(_ index: Int) -> Bool {
@@ -149,21 +151,24 @@ extension SchedulerCore {
   }
 
   /// On a worker that takes no general work: gives what is in its queue to those that do. Fibers
-  /// that are pinned to it stay.
-  func handOver(_ worker: Worker) {
+  /// that are pinned to it stay. False if it does take general work.
+  @discardableResult
+  func handOver(_ worker: Worker) -> Bool {
     // SAFETY: on the worker's own thread.
+    if unsafe !isAway(worker) { return false }
     let queue = unsafe weft_worker_queue(worker)
     while unsafe weft_word_load_relaxed(weft_worker_queue_count(worker)) != 0 {
       var taken: UInt64 = 0
       unsafe weft_queue_lock(queue)
       var chain = unsafe weft_queue_cut(queue, 64, migratesStarted, &taken)
       unsafe weft_queue_unlock(queue)
-      if taken == 0 { return }
+      if taken == 0 { return true }
       while let record = unsafe chain {
         unsafe chain = record.pointee.next
         unsafe inject(record, near: nil)
       }
     }
+    return true
   }
 
   // MARK: - Exclusive placement

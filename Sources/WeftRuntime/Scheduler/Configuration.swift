@@ -13,6 +13,10 @@ extension Scheduler {
   /// Environment variables override what the program set, for experiments without a rebuild:
   /// `WEFT_WORKERS` (`4` or `2-8`), `WEFT_STACK_KIB`, `WEFT_PIN` (`1`), `WEFT_POLLER` (`poll`),
   /// `WEFT_WATCHDOG_MS` (`0`: off), `WEFT_SEED`.
+  ///
+  /// `WEFT_DEBUG` is a list of debug modes, for the whole process, which make rare things frequent
+  /// or check what is taken for granted: `migrate`, `steal`, `tiny`, `queue`, `canary`, `poison`,
+  /// `words`. Scheduler.md says what each does.
   public struct Configuration: Sendable {
     /// How few and how many workers may be active. By default as many as there are processors that
     /// this process may use (affinity mask and cgroup quota). More than processors oversubscribes.

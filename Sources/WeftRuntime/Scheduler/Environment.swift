@@ -1,3 +1,5 @@
+import CWeft
+
 #if canImport(Darwin)
   import Darwin
 #else
@@ -6,6 +8,10 @@
 
 /// The environment variables of the runtime, read in one place.
 enum Environment {
+  /// `WEFT_DEBUG`. Read in C (asm/common/debug.c), once for the process: coroutines and stacks have
+  /// no scheduler.
+  static var debugModes: DebugModes { DebugModes(rawValue: weft_debug_modes()) }
+
   static func value(_ name: String) -> String? {
     // SAFETY: the text is copied at once.
     guard let text = unsafe getenv(name) else { return nil }

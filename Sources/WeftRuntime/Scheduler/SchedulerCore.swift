@@ -19,6 +19,7 @@ final class SchedulerCore: @unchecked Sendable {
   let workers: UnsafeMutablePointer<Worker>
   let registry: Registry
   let migratesStarted: Bool
+  let debug = Environment.debugModes
   /// Whether worker 0 is a thread that called `Scheduler.run`.
   let hasVisitor: Bool
   let forkGeneration: UInt64
@@ -85,6 +86,7 @@ final class SchedulerCore: @unchecked Sendable {
       unsafe worker.pointee.spin_rounds = UInt64(spinRoundsMost)
       unsafe (workers + index).initialize(to: worker)
     }
+    setUpDebugModes()
     setUpActivity()
   }
 

@@ -118,6 +118,7 @@ func fireTimers(of worker: Worker) -> Bool {
   if next == never { return false }
   let now = weft_clock_now()
   if next > now { return false }
+  let most = unsafe worker.pointee.pool.pointee.timers_most
   var any = false
   var rest = true
   // In batches, so that the lock is never held for long.
@@ -127,10 +128,10 @@ func fireTimers(of worker: Worker) -> Bool {
     // the same heap do not turn their order round; no code of the user's runs there.
     unsafe worker.lockTimers()
     rest = false
-    for count in 0..<65 {
+    for count: UInt64 in 0... {
       if unsafe worker.timers.pointee.nextDeadline > now { break }
       let record = unsafe worker.timers.pointee.first
-      if count == 64 {
+      if count == most {
         rest = true
         break
       }

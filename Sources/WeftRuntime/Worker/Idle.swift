@@ -38,8 +38,7 @@ func workAdded(on worker: Worker) {
   // ORDERING: relaxed; step (b) above, after the sleeper's membarrier or, unbiased, our fence.
   if unsafe worker.pointee.queue.unbiased != 0 { weft_fence_seq() } else { weft_fence_compiler() }
   if unsafe weft_word_load_relaxed(weft_worker_away(worker)) != 0 {
-    unsafe schedulerCore(of: worker).handOver(worker)
-    return
+    if unsafe schedulerCore(of: worker).handOver(worker) { return }
   }
   let words = unsafe SharedWords(of: worker)
   if unsafe weft_word_load_relaxed(words.sleepers) == 0 { return }
@@ -209,7 +208,8 @@ extension SchedulerCore {
     if unsafe isAway(worker) { return false }
     for index in 0..<capacity {
       let other = unsafe workers[index]
-      if unsafe weft_word_load_acquire(weft_worker_queue_stealable(other)) >= 2 { return true }
+      let stealable = unsafe weft_word_load_acquire(weft_worker_queue_stealable(other))
+      if stealable >= debug.worthALook { return true }
       if unsafe weft_link_load_acquire(weft_worker_inbox(other)) != 0 { return true }
     }
     return false
@@ -279,7 +279,7 @@ extension SchedulerCore {
     // ORDERING: relaxed; a hint. What is missed here is found by the fiber's own worker.
     for index in 0..<capacity {
       let other = unsafe workers[index]
-      let least: UInt64 = unsafe other == worker ? 1 : 2
+      let least: UInt64 = unsafe other == worker ? 1 : debug.worthALook
       if unsafe weft_word_load_relaxed(weft_worker_queue_stealable(other)) >= least { return true }
       if unsafe weft_link_load_relaxed(weft_worker_inbox(other)) != 0 { return true }
     }
@@ -323,7 +323,7 @@ extension SchedulerCore {
       // Each worker its own time: two that wake at the same moments would each find the other
       // awake, and nap for ever.
       limit = unsafe nap + nap / 16 * UInt64(worker.pointee.index % 16)
-      nap = min(nap * 2, napMost)
+      nap = debug.contains(.steal) ? napFirst : min(nap * 2, napMost)
     }
     if !busy, naps, hopelesslyStarved { limit = min(limit, considerDeadlock()) }
     // What a million fibers leave is looked at once more, in case they come back soon.
@@ -369,7 +369,7 @@ extension SchedulerCore {
   /// Takes no general work.
   func isAway(_ worker: Worker) -> Bool {
     // SAFETY: an atomic word of a worker, which lives as long as this object.
-    unsafe weft_word_load_acquire(weft_worker_away(worker)) != 0
+    unsafe weft_word_load_acquire(weft_worker_away(worker)) & UInt64(WEFT_AWAY_FROM_WORK) != 0
   }
 
   private func becomeKeeper(_ worker: Worker) -> Bool {

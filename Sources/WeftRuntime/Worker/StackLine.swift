@@ -133,7 +133,7 @@ private func takeStack(for record: Record, _ stack: inout weft_stack) -> weft_st
   let failure = unsafe weft_stack_acquire(Int(record.pointee.stack_bytes), &stack)
   if failure != WEFT_STACK_OK { return failure }
   unsafe weft_fiber_bind(record, &stack, fiberMain)
-  if unsafe record.pointee.flags & .named != 0 { unsafe record.nameStack() }
+  if unsafe record.pointee.flags & .named != 0 { unsafe record.reserveName() }
   if unsafe record.pointee.home.unsafelyUnwrapped.pointee.pool.pointee.migrates_started == 0 {
     unsafe record.pointee.flags |= .pinned
   }

@@ -13,8 +13,8 @@ struct Look {
   var count: UInt64 = 0
 }
 
-/// Fibers that one steal takes at most.
-private let stealMost: UInt64 = 256
+/// As many fibers are worth a steal in any case, and are what it takes at most.
+let stealMost: UInt64 = 256
 
 extension SchedulerCore {
   /// A short spin over everybody's queues. One that finds nothing makes the next one shorter, one
@@ -80,7 +80,8 @@ extension SchedulerCore {
         looks[index].count = count
         if known.tick == .max { looks[index].tick = tick }
       }
-      let isStill = last && known.tick == tick
+      let takesAll = debug.contains(.steal)
+      let isStill = takesAll || last && known.tick == tick
       // SAFETY: as above.
       let held = unsafe isStill ? weft_link_load_relaxed(weft_worker_offer(victim)) : 0
       if held != 0, unsafe takeOffer(held, from: victim, worker) { return true }
@@ -104,8 +105,9 @@ extension SchedulerCore {
     let queue = unsafe weft_worker_queue(victim)
     guard unsafe weft_queue_lock_thief(queue) else { return false }
     var taken: UInt64 = 0
+    let share = debug.contains(.steal) ? count : (count + 1) / 2
     var chain = unsafe weft_queue_cut(
-      queue, min((count + 1) / 2, stealMost), migratesStarted, &taken)
+      queue, min(share, debug.stealMost), migratesStarted, &taken)
     unsafe weft_queue_unlock_thief(queue)
     while let record = unsafe chain {
       unsafe chain = record.pointee.next

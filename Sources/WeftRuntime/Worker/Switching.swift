@@ -37,10 +37,6 @@ func pickNext(_ worker: Worker) -> Record {
   }
 }
 
-/// How many fibers in a row may go past the queue: a parent and its children that hand the worker
-/// to each other must not starve a third. A park that finds a permit counts as one.
-let directMost: UInt32 = 32
-
 /// Takes a fiber that has not started out of this worker's queue, to run it at once.
 ///
 /// For joins: a parent that waits for its child runs it first, so that a tree of fibers is walked
@@ -49,8 +45,11 @@ func takeDirectly(_ record: Record, _ worker: Worker) -> Record? {
   // SAFETY: runs on this worker's own thread.
   let queue = unsafe weft_worker_queue(worker)
   // SAFETY: the caller's handle keeps the record alive. A stale answer is corrected under the lock.
-  if unsafe weft_fiber_queued(record) != queue || worker.pointee.direct >= directMost { return nil }
-  if Seam.refusesDirect { return nil }
+  if unsafe weft_fiber_queued(record) != queue
+    || worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
+  {
+    return nil
+  }
   unsafe weft_queue_lock(queue)
   // Where it is elsewhere, whoever has it may write this at the same time; what is here stays here.
   let here = unsafe weft_fiber_queued(record) == queue && record.pointee.flags & .bound == 0
@@ -273,7 +272,7 @@ private func leaveAwayWorker(_ current: Record, _ worker: Worker) -> Record? {
   unsafe worker.pointee.after_argument = nil
   unsafe worker.pointee.after_function = { worker, fiber, _ in
     let core = unsafe schedulerCore(of: worker)
-    unsafe core.inject(fiber, near: nil)
+    unsafe core.sendAway(fiber, from: worker)
   }
   unsafe worker.pointee.after = UInt32(WEFT_AFTER_CALL)
   unsafe leave(worker)
@@ -355,9 +354,16 @@ func fiberMain(_ record: Record, _ worker: Worker) {
 private func runBody(_ record: Record) {
   // SAFETY: the spawn put the runner there, and each fiber runs once; the record's run keeps it
   // alive.
-  if unsafe record.pointee.flags & .locals != 0 { unsafe record.adoptLocals() }
+  if unsafe record.pointee.flags & (.locals | .named) != 0 { unsafe prepareBody(record) }
   unsafe callOnce(unsafe record.runner.move().call, unsafe record)
   if unsafe record.pointee.flags & (.owns | .locals) != 0 { unsafe record.releaseAtEnd() }
+}
+
+@inline(never)
+private func prepareBody(_ record: Record) {
+  // SAFETY: runs as the fiber, on its own stack.
+  if unsafe record.pointee.flags & .locals != 0 { unsafe record.adoptLocals() }
+  if unsafe record.pointee.flags & .named != 0 { unsafe record.nameStack() }
 }
 
 /// A closure that is called where it was loaded is retained and released around the call. One that
@@ -378,7 +384,7 @@ private func endFiber(_ record: Record, _ worker: Worker) -> Never {
   // was given back is not handed to another thread while this one is on it.
   var next = unsafe joiner
   if let joiner = unsafe next,
-    unsafe worker.pointee.direct >= directMost || Seam.refusesDirect
+    unsafe worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
   {
     unsafe pushLocal(joiner, worker)
     unsafe next = nil

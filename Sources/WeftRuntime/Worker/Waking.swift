@@ -8,15 +8,15 @@ package func makeRunnable(_ record: Record) {
   // SAFETY: `home` is the worker that ran it last, whose memory lives as long as its scheduler has
   // fibers.
   let home = unsafe record.pointee.home.unsafelyUnwrapped
-  let pinned = unsafe record.pointee.flags & .pinned != 0
+  let bound = unsafe record.pointee.flags & (.pinned | .migrates)
   if weft_seam_is_open() { unsafe weft_seam_note(UInt32(WEFT_NOTE_WAKE), record) }
   if let worker = unsafe weft_worker_current(),
     unsafe worker.pointee.pool == home.pointee.pool,
-    unsafe !pinned || worker == home
+    unsafe bound == 0 || bound == .pinned && worker == home
   {
     unsafe weft_word_bump(weft_worker_woken(worker), 1)
     // ORDERING: relaxed; whether it is offered or queued, its own worker comes to it.
-    if unsafe weft_word_load_relaxed(SharedWords(of: worker).searching) != 0 && !pinned,
+    if unsafe weft_word_load_relaxed(SharedWords(of: worker).searching) != 0 && bound == 0,
       unsafe offer(record, worker)
     {
       return
@@ -27,13 +27,15 @@ package func makeRunnable(_ record: Record) {
   }
   let core = unsafe schedulerCore(of: home)
   core.refuseAfterFork()
-  if pinned {
+  if bound & .pinned != 0 {
     // SAFETY: the scheduler that `core` refers to keeps `home` from being freed, even if the fiber
     // runs and ends as soon as it is pushed.
     // ORDERING: the push, then the fence, then the idle bit: step (a) to (b) of Idle.swift.
     _ = unsafe weft_inbox_push(weft_worker_mailbox(home), record)
     weft_fence_seq()
     unsafe core.wake(home)
+  } else if bound != 0 {
+    unsafe core.wakeElsewhere(record, from: home)
   } else {
     unsafe core.inject(record, near: home)
   }
