@@ -230,6 +230,21 @@ struct Sample: Sendable {
     #expect(Rules.examples(in: article).map(\.text) == ["run()"])
   }
 
+  @Test func plantedBugsApply() throws {
+    let files = SourceTree.current.files
+    let patches = files.filter { $0.path.hasSuffix(".patch") }
+    #expect(patches.count >= 20)
+    #expect(Rules.stalePatches(patches, files: files) == [])
+    let patch = SourceFile(
+      path: "x.patch",
+      text: "Why.\n\n--- a/a.c\n+++ b/a.c\n@@ -1,3 +1,3 @@ f\n one\n-two\n+2\n three\n")
+    let fits = SourceFile(path: "a.c", text: "zero\none\ntwo\nthree\n")
+    let changed = SourceFile(path: "a.c", text: "zero\none\nTWO\nthree\n")
+    #expect(Rules.stalePatches([patch], files: [fits]) == [])
+    #expect(Rules.stalePatches([patch], files: [changed]).map(\.line) == [5])
+    #expect(Rules.stalePatches([patch], files: []).map(\.line) == [5])
+  }
+
   @Test func treeIsRead() {
     // Rules find nothing in an empty tree, too.
     let paths = Set(SourceTree.current.files.map(\.path))
