@@ -31,6 +31,19 @@ extension Scenario {
       for fiber in fibers { try fiber.join() }
       _ = thread
     },
+    Scenario("unparked by a thread while all sleep") {
+      let fibers = (0..<2).map { _ in
+        Fiber { for _ in 0..<2 { try Fiber.park() } }
+      }
+      let thread = try Simulation.thread {
+        for _ in 0..<2 {
+          try? Fiber.sleep(for: .milliseconds(5))
+          for fiber in fibers { fiber.unpark() }
+        }
+      }
+      for fiber in fibers { try fiber.join() }
+      _ = thread
+    },
     Scenario("unpark and cancel at once") {
       let fiber = Fiber { () -> Bool in
         do { try Fiber.park() } catch { return true }
