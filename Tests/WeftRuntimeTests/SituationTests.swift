@@ -1,0 +1,90 @@
+import Testing
+
+@testable import WeftRuntime
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// What went wrong in other schedulers and has no place among the tests of one thing here.
+@Suite(.serialized) struct SituationTests {
+  /// Situation 44: two fibers that wake each other keep the worker to themselves.
+  @Test(.timeLimit(.minutes(1)), arguments: workerCounts)
+  func aPairThatWakesEachOtherStarvesNobody(workers: Int) throws {
+    try onWorkers(workers) {
+      let (stop, rounds) = (Counter(), Counter())
+      let partner = Box<FiberHandle?>(nil)
+      let first = Fiber(placement: .worker(0)) {
+        partner.value = Fiber.current
+        while stop.value == 0 {
+          try Fiber.park()
+          rounds.add()
+          partner.value?.unpark()
+        }
+      }
+      waitUntil { partner.value != nil }
+      let second = Fiber(placement: .worker(0)) {
+        partner.value = Fiber.current
+        while stop.value == 0 {
+          first.unpark()
+          try Fiber.park()
+        }
+        first.unpark()
+      }
+      waitUntil { rounds.value > 10 }
+      // It has its turn behind them, each time, though one of the two is always runnable.
+      let third = Fiber(placement: .worker(0)) { () -> Int in
+        let before = rounds.value
+        for _ in 0..<100 { Fiber.yield() }
+        return rounds.value - before
+      }
+      let meanwhile = third.join()
+      #expect(meanwhile <= 200, "\(meanwhile) rounds while it asked for 100 turns")
+      stop.add()
+      first.unpark()
+      second.unpark()
+      try second.join()
+      first.unpark()
+      try first.join()
+    }
+  }
+
+  /// Situation 64: a lock of the kernel's that is held over a wait blocks the worker of whoever
+  /// comes next, and its holder is behind it. The watchdog says who is stuck, and a worker that is
+  /// not needed otherwise runs the holder.
+  @Test(.timeLimit(.minutes(1))) func aLockOfTheKernelsHeldOverAWait() async {
+    let result = await #expect(
+      processExitsWith: .success, observing: [\.standardErrorContent]
+    ) {
+      asProgram {
+        var configuration = Scheduler.Configuration(workers: 1...2)
+        configuration.watchdog = true
+        configuration.corePolicy = FixedPolicy(1)
+        // A semaphore, since it knows no owner: the holder goes on on another thread.
+        let lock = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+        // SAFETY: initialised here; the process ends with the scheduler.
+        unsafe sem_init(lock, 0, 1)
+        let held = unsafe Held(lock)
+        return Scheduler.run(configuration) {
+          let taken = Counter()
+          let use: @Sendable () -> Void = {
+            // SAFETY: as above.
+            while unsafe sem_wait(held.value) != 0 {}
+            taken.add()
+            Fiber.yield()
+            Fiber.yield()
+            unsafe sem_post(held.value)
+          }
+          for fiber in [Fiber(name: "holder", use), Fiber(name: "stuck", use)] { fiber.join() }
+          return taken.value == 2 ? 0 : 1
+        }
+      }
+    }
+    let child = Child(result)
+    #expect(child.exitStatus == 0, "\(child)")
+    #expect(child.errors.contains("has not yielded for"), "\(child)")
+    #expect(child.errors.contains("it is blocked in system call"), "\(child)")
+  }
+}
