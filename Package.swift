@@ -55,10 +55,15 @@ let package = Package(
       name: "WeftContextTests", dependencies: ["Weft", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
-      name: "WeftRuntimeTests", dependencies: ["Weft", "WeftRuntime", "CWeft", "CWeftProbe"],
+      name: "WeftRuntimeTests",
+      dependencies: ["Weft", "WeftRuntime", "CWeft", "CWeftProbe", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
       name: "WeftSyncTests", dependencies: ["Weft", "WeftSync", "CWeft", "WeftTestSupport"],
+      swiftSettings: swift),
+    .testTarget(
+      name: "WeftStressTests",
+      dependencies: ["Weft", "WeftRuntime", "WeftSync", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
       name: "WeftToolTests", dependencies: ["WeftTool", "WeftCommand"], swiftSettings: swift),

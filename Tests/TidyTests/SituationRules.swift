@@ -33,7 +33,9 @@ extension Rules {
       findings.append(Finding(path: table.path, line: line, message: message))
     }
     let byNumber = Dictionary(grouping: rows, by: \.number)
-    for number in expected where byNumber[number] == nil { add(1, "situation \(number) is missing") }
+    for number in expected where byNumber[number] == nil {
+      add(1, "situation \(number) is missing")
+    }
     for row in rows {
       if !expected.contains(row.number) { add(row.line, "there is no situation \(row.number)") }
       if byNumber[row.number]?.first?.line != row.line {

@@ -268,7 +268,8 @@ struct Sample: Sendable {
     #expect(found { $0[0] = row(1, "none: ") } == unnamed)
     #expect(found { $0[0] = row(1, "`one`") } == unnamed)
     #expect(
-      found { $0[0] = row(1, "`ATests/A.swift: three`") } == ["1 Tests/ATests/A.swift has no three"])
+      found { $0[0] = row(1, "`ATests/A.swift: three`") }
+        == ["1 Tests/ATests/A.swift has no three"])
     #expect(
       found { $0[0] = row(1, "`ATests/A.swift: tw`") } == ["1 Tests/ATests/A.swift has no tw"])
     #expect(
@@ -276,8 +277,8 @@ struct Sample: Sendable {
         == ["1 helper of Tests/ATests/A.swift is no test"])
     #expect(found { $0[0] = row(1, "`B.swift: one`") } == ["1 there is no Tests/B.swift"])
     #expect(
-      found { $0[0] = row(1, "`B.swift one`") } == ["1 B.swift one is not `Module/File.swift: test`"]
-    )
+      found { $0[0] = row(1, "`B.swift one`") }
+        == ["1 B.swift one is not `Module/File.swift: test`"])
   }
 
   @Test func treeIsRead() {

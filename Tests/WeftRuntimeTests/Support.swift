@@ -57,79 +57,14 @@ func text(_ result: ExitTest.Result?) -> String {
   String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
 }
 
-/// What a child process did.
-struct Child {
-  let exitStatus: Int32?
-  let signal: Int32?
-  let errors: String
-}
-
 extension Child {
   init(_ result: ExitTest.Result?) {
     switch result?.exitStatus {
-    case .exitCode(let code): (exitStatus, signal) = (code, nil)
-    case .signal(let number): (exitStatus, signal) = (nil, number)
-    default: (exitStatus, signal) = (nil, nil)
+    case .exitCode(let code): self.init(exitStatus: code, signal: nil, errors: text(result))
+    case .signal(let number): self.init(exitStatus: nil, signal: number, errors: text(result))
+    default: self.init(exitStatus: nil, signal: nil, errors: text(result))
     }
-    errors = text(result)
   }
-}
-
-/// In an exit test: runs a function as a program's `main`, on a thread that is no Swift task's and
-/// blocks no signals, and ends the process with what it returns. One that takes too long is killed.
-func asProgram(_ main: @escaping @Sendable () -> Int32) {
-  alarm(50)
-  onThread {
-    unblockSignals()
-    exit(main())
-  }
-}
-
-/// Threads of tests have them blocked.
-private func unblockSignals() {
-  var none = sigset_t()
-  // SAFETY: ours.
-  unsafe sigemptyset(&none)
-  unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
-}
-
-/// Runs a function in a child of `fork()`, which has this one thread only, and collects what it
-/// writes to standard error. A child that takes too long is killed.
-///
-/// For what is about `fork()`; what needs a process whose every thread is known is better off with
-/// an exit test and `asOnlyThread`, and all else with `asProgram`. Not with the thread sanitizer,
-/// which lets no such child start threads.
-func inChild(_ body: () -> Int32) -> Child {
-  var ends: [Int32] = [0, 0]
-  // SAFETY: two descriptors for the call to fill in.
-  guard unsafe pipe(&ends) == 0 else { return Child(exitStatus: nil, signal: nil, errors: "pipe") }
-  let child = forkProcess()
-  if child == 0 {
-    dup2(ends[1], STDERR_FILENO)
-    unblockSignals()
-    // No backtrace of one that is meant to crash: Swift's is drawn by a process of its own, which
-    // takes its time with a sanitizer, and waits for ever for one that was killed meanwhile.
-    for number in [SIGILL, SIGTRAP, SIGABRT, SIGSEGV, SIGBUS, SIGFPE] { signal(number, SIG_DFL) }
-    alarm(20)
-    _exit(body())
-  }
-  close(ends[1])
-  var text: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 4096)
-  while true {
-    // SAFETY: into the buffer.
-    let count = unsafe read(ends[0], &buffer, buffer.count)
-    if count <= 0 { break }
-    text += buffer[..<count]
-  }
-  close(ends[0])
-  var status: Int32 = 0
-  // SAFETY: the status is ours.
-  while unsafe waitpid(child, &status, 0) < 0 && errno == EINTR {}
-  let signal = status & 0x7F
-  return Child(
-    exitStatus: signal == 0 ? (status >> 8) & 0xFF : nil, signal: signal == 0 ? nil : signal,
-    errors: String(decoding: text, as: UTF8.self))
 }
 
 /// In an exit test: runs a function in a child that has no other threads, and ends as that did.
@@ -143,16 +78,3 @@ func asOnlyThread(_ body: () -> Int32) -> Never {
   if let signal = child.signal { writeToStandardError("the child ended by signal \(signal)\n") }
   exit(child.exitStatus ?? 99)
 }
-
-/// Swift hides `fork`, since little of Swift is safe in a child of a process with many threads. The
-/// tests are about just that.
-func forkProcess() -> pid_t {
-  typealias Function = @convention(c) () -> pid_t
-  // SAFETY: its type is known.
-  let address = unsafe dlsym(nil, "fork")
-  let function = unsafe unsafeBitCast(address, to: Function.self)
-  return function()
-}
-
-/// The thread sanitizer lets no child of a process with threads start some of its own.
-let canFork = sanitizer != "thread"

@@ -29,4 +29,9 @@ extension Scheduler {
     guard let worker = unsafe weft_worker_current() else { return nil }
     return unsafe schedulerCore(of: worker).statistics
   }
+
+  /// Fibers of all schedulers of this process that were made and have not ended.
+  package static var liveEverywhere: Int {
+    SchedulerList.withLock { cores in cores.reduce(0) { $0 + $1.live } }
+  }
 }
