@@ -19,8 +19,8 @@ public struct Child: Sendable {
 
 /// In an exit test: runs a function as a program's `main`, on a thread that is no Swift task's and
 /// blocks no signals, and ends the process with what it returns. One that takes too long is killed.
-public func asProgram(within seconds: UInt32? = 50, _ main: @escaping @Sendable () -> Int32) {
-  if let seconds { alarm(seconds) }
+public func asProgram(_ main: @escaping @Sendable () -> Int32) {
+  alarm(50)
   onThread {
     unblockSignals()
     exit(main())

@@ -34,4 +34,14 @@ extension Scheduler {
   package static var liveEverywhere: Int {
     SchedulerList.withLock { cores in cores.reduce(0) { $0 + $1.live } }
   }
+
+  /// Stacks that the workers of all schedulers keep for the next fibers, as of when each was last
+  /// idle.
+  package static var cachedStacksEverywhere: Int {
+    SchedulerList.withLock { cores in
+      cores.reduce(0) { sum, core in
+        core.statistics.workers.reduce(sum) { $0 + $1.counters.stacksCached }
+      }
+    }
+  }
 }
