@@ -23,7 +23,7 @@ extension StressTests {
             case .thread: _ = PlainThread { while !stop.value { usleep(100) } }
             case .stack:
               kept.append(Generator<Int> { y in while true { try y.yield(1) } })
-              _ = kept[0].next()
+              _ = kept.last?.next()
             case .fiber:
               let isParked = Counter()
               Fiber {

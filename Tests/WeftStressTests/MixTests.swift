@@ -8,7 +8,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [workers, seed = seed as UInt64] in
-        try asStress {
+        asStress {
           let (first, rest) = (stressTime / 10, stressTime * 9 / 10)
           try World.run(.init(workers: workers), seed: seed, for: first)
           try leavingNothing {
@@ -25,7 +25,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           Fiber {}.join()  // the shared one stays
           try Coming.run(seed: seed, for: stressTime / 10)
           try leavingNothing { try Coming.run(seed: seed &+ 1, for: stressTime * 9 / 10) }

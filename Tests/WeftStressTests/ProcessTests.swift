@@ -12,7 +12,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           for workers in workerCounts {
             // What is used for the first time takes locks of the Swift runtime, which a child could
             // find held by a thread that it has not.
@@ -30,7 +30,7 @@ extension StressTests {
     @Test(.enabled(if: sanitizer == nil, "sanitizers take address space without measure"))
     func addressSpaceComesAndGoes() async {
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
-        try asStress {
+        asStress {
           // Not beside libdispatch, which ends the process where it can't have a thread: in a child
           // that has this thread only.
           let child = inChild {
@@ -57,7 +57,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           let processors = (weft_cpu_at(0), weft_cpu_at(1))
           try World.run(.init(workers: 2), seed: seed, for: stressTime / 20)
           for (workers, pins) in [(1, false), (2, false), (2, true), (4, false)] {

@@ -48,7 +48,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           try storm(SIGUSR1, onSignal) { workers in
             try World.run(.init(workers: workers), seed: seed, for: stressTime / 3)
           }
@@ -62,7 +62,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           try storm(SIGUSR1, onSignal) { workers in
             var configuration = Scheduler.Configuration(workers: workers)
             configuration.poller = .portable
@@ -79,7 +79,7 @@ extension StressTests {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
         [seed = seed as UInt64] in
-        try asStress {
+        asStress {
           try storm(SIGPROF, onProfile) { workers in
             try World.run(.init(workers: workers), seed: seed, for: stressTime / 3)
           }

@@ -19,8 +19,11 @@ let stressTime = Duration.seconds(
   environment("WEFT_STRESS_SECONDS").flatMap { Double($0) } ?? 0.3)
 
 /// In an exit test: runs a function on a thread that blocks no signals and is no Swift task's, as
-/// the thread of a program would be. Throws what it throws. One that takes far too long is killed.
-func asStress(_ body: @escaping @Sendable () throws -> Void) throws {
+/// the thread of a program would be. What it throws is an issue: thrown from here, it would end the
+/// process before anybody heard of it. One that takes far too long is killed.
+func asStress(
+  at location: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable () throws -> Void
+) {
   alarm(UInt32(60 + 4 * (stressTime / .seconds(1))))
   let outcome = Box<Result<Void, any Error>?>(nil)
   onThread {
@@ -28,7 +31,11 @@ func asStress(_ body: @escaping @Sendable () throws -> Void) throws {
     let result = Result { try body() }
     outcome.value = result
   }
-  try outcome.value?.get()
+  do {
+    try outcome.value?.get()
+  } catch {
+    Issue.record("\(error)", sourceLocation: location)
+  }
 }
 
 /// Writes to standard error, which the parent of an exit test shows.
