@@ -64,8 +64,9 @@ import Testing
         configuration.corePolicy = FixedPolicy(1)
         // A semaphore, since it knows no owner: the holder goes on on another thread.
         let lock = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-        // SAFETY: initialised here; the process ends with the scheduler.
+        // SAFETY: initialised here, and used until the run has ended.
         unsafe sem_init(lock, 0, 1)
+        defer { unsafe lock.deallocate() }
         let held = unsafe Held(lock)
         return Scheduler.run(configuration) {
           let taken = Counter()

@@ -13,6 +13,7 @@ extension StressTests {
         let kind = try #require(Kind(rawValue: kind))
         let stop = Box(false)
         var kept: [Generator<Int>] = []
+        var threads: [PlainThread] = []
         var leak: Leak?
         do {
           try leavingNothing(within: .milliseconds(30)) {
@@ -20,7 +21,7 @@ extension StressTests {
             case .nothing: Fiber {}.join()
             // SAFETY: the path lives as long as the call.
             case .descriptor: _ = unsafe open("/dev/null", O_RDONLY)
-            case .thread: _ = PlainThread { while !stop.value { usleep(100) } }
+            case .thread: threads.append(PlainThread { while !stop.value { usleep(100) } })
             case .stack:
               kept.append(Generator<Int> { y in while true { try y.yield(1) } })
               _ = kept.last?.next()
@@ -37,6 +38,7 @@ extension StressTests {
           leak = error
         }
         stop.value = true
+        for thread in threads { thread.join() }
         guard kind != .nothing else { return #expect(leak == nil) }
         let (before, after) = (try #require(leak).before, try #require(leak).after)
         #expect(after.descriptors - before.descriptors == (kind == .descriptor ? 1 : 0))
