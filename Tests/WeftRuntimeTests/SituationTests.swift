@@ -91,4 +91,51 @@ import Testing
     #expect(child.errors.contains("\(name) (made at"), "\(child)")
     #expect(child.errors.contains("has not yielded for"), "\(child)")
   }
+
+  /// What is to be said is said in full, though signals end the writing early while whoever reads
+  /// it is slow.
+  @Test(.timeLimit(.minutes(1))) func aReportIsWrittenThoughSignalsArrive() async {
+    await #expect(processExitsWith: .success) {
+      // Nobody reads while the pipe is full.
+      var ends: [Int32] = [0, 0]
+      // SAFETY: two descriptors for the call to fill in, and a handler that only counts.
+      try #require(unsafe pipe(&ends) == 0)
+      var action = sigaction()
+      unsafe action.__sigaction_handler.sa_handler = { _ in interruptions.add() }
+      try #require(unsafe sigaction(SIGUSR1, &action, nil) == 0)
+      interruptions.add(-interruptions.value)
+      let (saved, reading) = (dup(STDERR_FILENO), ends[0])
+      dup2(ends[1], STDERR_FILENO)
+      close(ends[1])
+      let (isWriting, isOver) = (Box<pthread_t?>(nil), Box(false))
+      let writer = PlainThread {
+        unblockSignals()
+        isWriting.value = pthread_self()
+        // More than a pipe holds.
+        writeToStandardError(String(repeating: "x", count: 300_000) + "!")
+        dup2(saved, STDERR_FILENO)
+        isOver.value = true
+      }
+      expect(eventually { isWriting.value != nil })
+      expect(
+        eventually {
+          if let thread = isWriting.value { pthread_kill(thread, SIGUSR1) }
+          return interruptions.value >= 20
+        })
+      var (count, last) = (0, UInt8(0))
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      while true {
+        // SAFETY: into the buffer.
+        let some = unsafe read(reading, &bytes, bytes.count)
+        if some <= 0 { break }
+        count += some
+        last = bytes[some - 1]
+      }
+      writer.join()
+      #expect(isOver.value && count == 300_001 && last == UInt8(ascii: "!"), "\(count) bytes")
+    }
+  }
 }
+
+/// Signals that arrived.
+private let interruptions = Counter()
