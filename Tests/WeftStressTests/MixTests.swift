@@ -19,8 +19,8 @@ extension StressTests {
       expectQuiet(result)
     }
 
-    /// Schedulers that start and end on three threads, each with work under way when it ends, beside
-    /// one with threads of its own and the shared one.
+    /// Schedulers that start and end on three threads, each with work under way when it ends,
+    /// beside one with threads of its own and the shared one.
     @Test func schedulersComeAndGo() async {
       let seed = stressSeed()
       let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {

@@ -57,8 +57,8 @@ func check(_ holds: Bool, _ what: @autoclosure () -> String) throws {
   if !holds { throw Broken(description: what()) }
 }
 
-/// Expects that Weft had nothing to say: a deadlock would be reported, and so would be an error that
-/// nobody looked at. Nil where the process has failed already.
+/// Expects that Weft had nothing to say: a deadlock would be reported, and so would be an error
+/// that nobody looked at. Nil where the process has failed already.
 func expectQuiet(
   _ result: ExitTest.Result?, at location: SourceLocation = #_sourceLocation
 ) {
