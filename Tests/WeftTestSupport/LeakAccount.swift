@@ -26,8 +26,8 @@ public struct LeakAccount: Sendable, Equatable, CustomStringConvertible {
       descriptors: entryNames("/proc/self/fd").count, threads: entryNames("/proc/self/task").count)
   }
 
-  /// The least of each in some milliseconds: what has just ended is counted for a moment longer, and
-  /// would hide as much that is left later.
+  /// The least of each in some milliseconds: what has just ended is counted for a moment longer,
+  /// and would hide as much that is left later.
   public static func settled() -> LeakAccount {
     var least = now()
     for _ in 0..<10 {
