@@ -53,13 +53,14 @@ let package = Package(
       name: "CWeftTests", dependencies: ["CWeft", "CWeftProbe"], swiftSettings: swift),
     .testTarget(name: "TidyTests", swiftSettings: swift),
     .target(
-      name: "WeftTestSupport", dependencies: ["Weft"], path: "Tests/WeftTestSupport",
+      name: "WeftTestSupport", dependencies: ["Weft", "CWeft"], path: "Tests/WeftTestSupport",
       swiftSettings: swift),
     .testTarget(
       name: "WeftContextTests", dependencies: ["Weft", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
-      name: "WeftRuntimeTests", dependencies: ["Weft", "WeftRuntime", "CWeft", "CWeftProbe"],
+      name: "WeftRuntimeTests",
+      dependencies: ["Weft", "WeftRuntime", "CWeft", "CWeftProbe", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
       name: "WeftSyncTests", dependencies: ["Weft", "WeftSync", "CWeft", "WeftTestSupport"],
@@ -75,6 +76,10 @@ let package = Package(
       dependencies: [
         "Weft", "WeftTesting", "WeftRuntime", "WeftScenarios", "CWeft", "WeftTestSupport",
       ],
+      swiftSettings: swift),
+    .testTarget(
+      name: "WeftStressTests",
+      dependencies: ["Weft", "WeftRuntime", "WeftSync", "CWeft", "WeftTestSupport"],
       swiftSettings: swift),
     .testTarget(
       name: "WeftToolTests", dependencies: ["WeftTool", "WeftCommand"], swiftSettings: swift),

@@ -245,6 +245,61 @@ struct Sample: Sendable {
     #expect(Rules.stalePatches([patch], files: []).map(\.line) == [5])
   }
 
+  @Test func situationsAreTested() throws {
+    let files = SourceTree.current.files
+    let table = try #require(files.first { $0.path == Rules.situationsPath })
+    let findings = Rules.situations(table, in: files)
+    #expect(findings.isEmpty, "\n\(findings.map(\.description).joined(separator: "\n"))")
+  }
+
+  @Test func situationsThatAreNotTestedAreFound() {
+    let tests = SourceFile(
+      path: "Tests/ATests/A.swift",
+      text: """
+        @Suite struct ATests {
+          @Test func one() {}
+          @Test(
+            arguments: [1])
+          func two() {}
+
+          func helper() {}
+        }
+        """)
+    func row(_ number: Int, _ test: String) -> String { "| \(number) | it crashed | \(test) |" }
+    let good = (1...Rules.lastSituation).filter { !Rules.unusedSituations.contains($0) }
+      .map { row($0, $0 % 2 == 0 ? "none: no sockets" : "`ATests/A.swift: one`") }
+    func found(_ change: (inout [String]) -> Void) -> [String] {
+      var lines = good
+      change(&lines)
+      let table = SourceFile(path: "table.md", text: lines.joined(separator: "\n"))
+      return Rules.situations(table, in: [tests]).map { "\($0.line) \($0.message)" }
+    }
+    #expect(found { _ in } == [])
+    #expect(found { $0[4] = row(5, "`ATests/A.swift: two`, and `ATests/A.swift: one`") } == [])
+    let coming = Rules.testsToCome.first?.dropFirst("Tests/".count) ?? "ATests/A.swift"
+    #expect(Rules.testsToCome.isEmpty || found { $0[4] = row(5, "`\(coming): any`") } == [])
+    #expect(found { $0.remove(at: 1) } == ["1 situation 2 is missing"])
+    #expect(found { $0.append(row(3, "none: again")) } == ["90 situation 3 comes twice"])
+    #expect(found { $0.append(row(27, "none: new")) } == ["90 there is no situation 27"])
+    #expect(found { $0[0] = "| 1 |  | none: so |" } == ["1 situation 1 is not described"])
+    let unnamed = ["1 situation 1 names no test and does not say why"]
+    #expect(found { $0[0] = row(1, "by design") } == unnamed)
+    #expect(found { $0[0] = row(1, "none: ") } == unnamed)
+    #expect(found { $0[0] = row(1, "`one`") } == unnamed)
+    #expect(
+      found { $0[0] = row(1, "`ATests/A.swift: three`") }
+        == ["1 Tests/ATests/A.swift has no three"])
+    #expect(
+      found { $0[0] = row(1, "`ATests/A.swift: tw`") } == ["1 Tests/ATests/A.swift has no tw"])
+    #expect(
+      found { $0[0] = row(1, "`ATests/A.swift: helper`") }
+        == ["1 helper of Tests/ATests/A.swift is no test"])
+    #expect(found { $0[0] = row(1, "`B.swift: one`") } == ["1 there is no Tests/B.swift"])
+    #expect(
+      found { $0[0] = row(1, "`B.swift one`") }
+        == ["1 B.swift one is not `Module/File.swift: test`"])
+  }
+
   @Test func treeIsRead() {
     // Rules find nothing in an empty tree, too.
     let paths = Set(SourceTree.current.files.map(\.path))

@@ -228,6 +228,19 @@ import Testing
     }
     #expect(weft_cpus_available() == before)
   }
+
+  /// Threads for calls that block are started by pinned workers, but may use every processor.
+  @Test func blockingCallsAreNotPinned() {
+    let before = weft_cpus_available()
+    var configuration = Scheduler.Configuration(workers: 2)
+    configuration.pinsWorkers = true
+    let seen = Scheduler.run(configuration) {
+      (0..<2).map { index in
+        Fiber(placement: .worker(index)) { try? blocking { weft_cpus_available() } }
+      }.map { $0.join() }
+    }
+    #expect(seen == [before, before])
+  }
 }
 
 // MARK: - Looking into the scheduler of the running fiber

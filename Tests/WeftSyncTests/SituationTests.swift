@@ -57,6 +57,49 @@ extension SyncTests {
       }
     }
 
+    /// An element that waits where it is released.
+    private final class Sleeper: Sendable {
+      let released: Counter
+      init(_ released: Counter) { self.released = released }
+      deinit {
+        Fiber.yield()
+        try? Fiber.sleep(for: .microseconds(20))
+        Fiber { Fiber.yield() }.join()
+        released.add()
+      }
+    }
+
+    /// Situation 55: an element of the program's whose code waits while a channel holds its lock.
+    @Test(arguments: workerCounts)
+    func elementsThatWaitWhenTheyAreReleased(workers: Int) throws {
+      let released = Counter()
+      let rounds = 10
+      try onWorkers(workers) {
+        for round in 0..<rounds {
+          // Left in a buffer, in a closed one, refused, given up, and received by one that ends.
+          let channel = Channel<Sleeper>(capacity: 2)
+          for _ in 0..<2 { try channel.send(Sleeper(released)) }
+          let sender = Fiber { try channel.send(Sleeper(released)) }
+          let selecting = Fiber { try select { channel.onSend(Sleeper(released)) } }
+          if round % 2 == 0 { Fiber.yield() }
+          sender.cancel()
+          selecting.cancel()
+          expectCancelled { try sender.join() }
+          expectCancelled { try selecting.join() }
+          _ = try channel.receive()
+          channel.close()
+          expectClosed { try channel.send(Sleeper(released)) }
+          // And one that every subscriber lets go.
+          let broadcast = Broadcast<Sleeper>(capacity: 1, lag: .dropOldest)
+          let subscriptions = (0..<2).map { _ in broadcast.subscribe() }
+          for _ in 0..<3 { try broadcast.send(Sleeper(released)) }
+          for subscription in subscriptions { _ = try subscription.receive() }
+        }
+        waitUntil { released.value == 8 * rounds }
+      }
+      #expect(released.value == 8 * rounds)
+    }
+
     enum Greedy: CaseIterable { case semaphore, channel, unbounded, select }
 
     /// Situation 72: a loop of operations that never have to wait keeps the worker to itself.

@@ -1,4 +1,5 @@
 /* report.c - messages that a signal handler may write. */
+#include <errno.h>
 #include <string.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ void weft_text_write(const weft_text *text) {
   size_t done = 0;
   while (done < text->count) {
     ssize_t count = write(STDERR_FILENO, text->bytes + done, text->count - done);
+    if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;
     done += (size_t)count;
   }

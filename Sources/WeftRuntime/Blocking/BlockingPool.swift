@@ -166,6 +166,8 @@ final class BlockingPool: @unchecked Sendable {
   }
 
   private func loop() {
+    // The worker that started it may be pinned.
+    weft_cpu_unpin()
     // SAFETY: what take() gives is this thread's until finish() has made it done.
     while let call = unsafe take() {
       let errno = unsafe execute(call)

@@ -59,6 +59,7 @@ func writeToStandardError(_ text: String) {
     while done < bytes.count {
       // SAFETY: within the buffer.
       let count = unsafe write(STDERR_FILENO, bytes.baseAddress! + done, bytes.count - done)
+      if count < 0 && errno == EINTR { continue }
       if count <= 0 { return }
       done += count
     }

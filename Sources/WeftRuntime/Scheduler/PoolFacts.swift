@@ -29,4 +29,19 @@ extension Scheduler {
     guard let worker = unsafe weft_worker_current() else { return nil }
     return unsafe schedulerCore(of: worker).statistics
   }
+
+  /// Fibers of all schedulers of this process that were made and have not ended.
+  package static var liveEverywhere: Int {
+    SchedulerList.withLock { cores in cores.reduce(0) { $0 + $1.live } }
+  }
+
+  /// Stacks that the workers of all schedulers keep for the next fibers, as of when each was last
+  /// idle.
+  package static var cachedStacksEverywhere: Int {
+    SchedulerList.withLock { cores in
+      cores.reduce(0) { sum, core in
+        core.statistics.workers.reduce(sum) { $0 + $1.counters.stacksCached }
+      }
+    }
+  }
 }
