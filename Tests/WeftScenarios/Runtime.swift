@@ -171,10 +171,10 @@ extension Scenario {
       let long = Fiber(placement: .worker(0)) { try Fiber.sleep(for: .seconds(10)) }
       let short = Fiber(placement: .worker(1)) { () throws -> Bool in
         for _ in 0..<3 {
-          let end = Fiber.now + .milliseconds(5)
+          let end = Fiber.now + .microseconds(30)
           try Fiber.sleep(until: end)
-          // A worker that takes a nap may sleep a little longer.
-          if Fiber.now > end + .milliseconds(3) { return false }
+          // Shorter than any nap of a worker. Those that spin take a little.
+          if Fiber.now > end + .microseconds(10) { return false }
         }
         return true
       }
