@@ -31,7 +31,7 @@ extension Scenario {
       for fiber in fibers { try fiber.join() }
       _ = thread
     },
-    Scenario("unparked by a thread while all sleep") {
+    Scenario("unparked by a thread while all sleep", isExact: true) {
       let fibers = (0..<2).map { _ in
         Fiber { for _ in 0..<2 { try Fiber.park() } }
       }
