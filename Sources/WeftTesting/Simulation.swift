@@ -136,7 +136,6 @@ extension Simulation {
   ///   simulation.
   public static func point() {
     simulatedPoint()
-    operationPoint()
   }
 
   /// Throws unless something holds.

@@ -70,6 +70,11 @@ static void note_switch(weft_fiber *from, weft_fiber *to, const weft_worker *wor
       [WEFT_AFTER_CALL] = WEFT_NOTE_LEAVE,
   };
   if ((from->flags & WEFT_FIBER_ROOT) == 0) weft_seam_note(notes[worker->after], from);
+  if (worker->after == WEFT_AFTER_PARK &&
+      ((uintptr_t)worker->after_argument & WEFT_WAIT_CANCELLABLE) != 0 &&
+      weft_seam_fails(WEFT_FAULT_CANCEL)) {
+    weft_seam_current()->cancel(from);
+  }
   if ((to->flags & WEFT_FIBER_ROOT) == 0) weft_seam_note(WEFT_NOTE_RUN, to);
 }
 
@@ -137,6 +142,7 @@ void weft_fiber_bind(weft_fiber *fiber, const weft_stack *stack,
   *cold = (weft_fiber_cold){.stack = *stack, .timer_slot = -1, .scope.deadline = deadline};
   fiber->cold = cold;
   fiber->flags |= WEFT_FIBER_BOUND;
+  if (weft_seam_is_open() && weft_seam_current() != NULL) fiber->flags |= WEFT_FIBER_SIMULATED;
   block->site = fiber->site;
   block->body[0] = (void *)body;
   weft_frame_prepare(&fiber->frame, cold, fiber_entry);

@@ -28,9 +28,18 @@ static weft_seam *listener(void) {
   return seam != NULL && seam->holds == 0 ? seam : NULL;
 }
 
-void weft_seam_point(uint32_t kind, const volatile void *where) {
+WEFT_COLD void weft_seam_point(uint32_t kind, const volatile void *where) {
   weft_seam *seam = listener();
-  if (seam != NULL) seam->point(seam, kind, where);
+  if (seam == NULL) return;
+  if (kind == WEFT_POINT_LOCK) {
+    weft_worker *worker = weft_worker_current();
+    if (worker != NULL && worker->current != &worker->root && weft_seam_preempts(worker)) {
+      seam->yield();
+      return;
+    }
+    kind = WEFT_POINT_WORD;
+  }
+  seam->point(seam, kind, where);
 }
 
 void weft_seam_note(uint32_t what, weft_fiber *fiber) {
@@ -100,6 +109,13 @@ static void move_to_front(weft_queue *queue, weft_fiber *fiber) {
  * in between, and none is inside, since there is no point inside. */
 static bool is_busy(weft_queue *queue) {
   return weft_word_load_acquire(&queue->busy) != 0 || weft_word_load_acquire(&queue->thief) != 0;
+}
+
+void weft_seam_look(weft_worker *worker) {
+  weft_seam *seam = listener();
+  if (seam == NULL) return;
+  worker->direct_most = seam->choose(seam, WEFT_CHOICE_DIRECT, NULL, 2) == 0 ? WEFT_DIRECT_MOST : 0;
+  weft_seam_order(&worker->queue);
 }
 
 void weft_seam_order(weft_queue *queue) {

@@ -85,6 +85,14 @@ WEFT_INLINE bool weft_word_replace(weft_word *_Nonnull word, uint64_t expected, 
   return atomic_compare_exchange_strong_explicit(&word->value, &expected, desired,
                                                  memory_order_seq_cst, memory_order_acquire);
 }
+/* The same where the caller holds no lock of the runtime, nor is inside it. */
+WEFT_INLINE bool weft_word_replace_unlocked(weft_word *_Nonnull word, uint64_t expected,
+                                            uint64_t desired) {
+  WEFT_POINT(WEFT_POINT_LOCK, word);
+  /* ORDERING: as above. */
+  return atomic_compare_exchange_strong_explicit(&word->value, &expected, desired,
+                                                 memory_order_seq_cst, memory_order_acquire);
+}
 WEFT_INLINE uint64_t weft_word_add(weft_word *_Nonnull word, uint64_t by) {
   WEFT_POINT(WEFT_POINT_WORD, word);
   return atomic_fetch_add_explicit(&word->value, by, memory_order_seq_cst);

@@ -99,6 +99,7 @@ enum {
   WEFT_FIBER_DUE = 262144, /* woken by its timer, and not run since */
   WEFT_FIBER_NAMED = 131072, /* has a name of its own */
   WEFT_FIBER_MIGRATES = 524288, /* debug mode: is woken on another worker */
+  WEFT_FIBER_SIMULATED = 1048576, /* belongs to a simulation: cweft_seam.h */
 };
 
 /* What a group and its children share: GroupCore.swift.
@@ -387,7 +388,9 @@ WEFT_INLINE bool weft_worker_spend(weft_worker *_Nonnull worker) {
 }
 
 /* Marks of the wait word, of which Wait.swift has all. */
-enum { WEFT_WAIT_CANCELLED = 1 << 8, WEFT_WAIT_INTERRUPTED = 1 << 9 };
+enum { WEFT_WAIT_CANCELLABLE = 1 << 7, WEFT_WAIT_CANCELLED = 1 << 8, WEFT_WAIT_INTERRUPTED = 1 << 9 };
+/* Fibers in a row that may go past the queue: Switching.swift. */
+enum { WEFT_DIRECT_MOST = 32 };
 /* The line of the pool that has the phase of the scheduler's life; 0 while it is open. */
 enum { WEFT_POOL_PHASE = 6 };
 

@@ -38,7 +38,7 @@ enum {
   WEFT_POINT_WORD = 0,  /* before an atomic operation */
   WEFT_POINT_FENCE = 1, /* before a barrier */
   WEFT_POINT_PAUSE = 2, /* the thread waits for what another one does, and can't go on before */
-  WEFT_POINT_USER = 3,  /* the program itself says so */
+  WEFT_POINT_LOCK = 3,  /* as WORD, and no lock of the runtime is held: another fiber may go first */
 };
 
 /* What a simulator is told. */
@@ -59,7 +59,7 @@ enum {
   WEFT_CHOICE_THREAD = 0,
   WEFT_CHOICE_FIBER = 1,  /* which runnable fiber is next; the first is the one whose turn it is */
   WEFT_CHOICE_PREEMPT = 2, /* the same where the running one, the first, could go on */
-  WEFT_CHOICE_DIRECT = 3, /* 0: past the queue, if it may be */
+  WEFT_CHOICE_DIRECT = 3, /* 0: past the queue, where that may be */
   WEFT_CHOICE_FAULT = 4,  /* 0: no */
   WEFT_CHOICE_VALUE = 5,  /* a random number below the count */
 };
@@ -68,7 +68,7 @@ enum {
 enum {
   WEFT_FAULT_STACK = 0,  /* no stack can be had */
   WEFT_FAULT_THREAD = 1, /* no thread can be had */
-  WEFT_FAULT_CANCEL = 2, /* the fiber that is about to park is cancelled */
+  WEFT_FAULT_CANCEL = 2, /* the fiber that parks is cancelled */
 };
 
 /* A simulator, as the runtime sees it. Its functions run on the stack of whoever asks, and may
@@ -93,6 +93,9 @@ typedef struct weft_seam {
   /* The running virtual thread has ended: who goes on. The switch away for good is made when this
    * has returned, so that nothing of the simulator's is left on that stack. */
   struct weft_virtual *_Nonnull (*_Nonnull ended)(struct weft_seam *_Nonnull);
+  /* The runtime's own: Fiber.yield, and the cancellation of a fiber that is about to park. */
+  void (*_Nonnull yield)(void);
+  void (*_Nonnull cancel)(struct weft_fiber *_Nonnull);
   void *_Nullable simulator;
   void *_Nullable scheduler; /* the SchedulerCore of the run, unretained */
   struct weft_virtual *_Nullable current;
@@ -108,8 +111,15 @@ weft_seam *_Nullable weft_seam_current(void);
 void weft_seam_enter(weft_seam *_Nonnull seam);
 void weft_seam_leave(void);
 
+/* For functions that hot ones call hardly ever: these keep their registers. */
+#if defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
+#define WEFT_COLD __attribute__((preserve_most))
+#else
+#define WEFT_COLD
+#endif
+
 /* Each does nothing on a thread that does not simulate. */
-void weft_seam_point(uint32_t kind, const volatile void *_Nullable where);
+WEFT_COLD void weft_seam_point(uint32_t kind, const volatile void *_Nullable where);
 void weft_seam_note(uint32_t what, struct weft_fiber *_Nonnull fiber);
 uint32_t weft_seam_choose(uint32_t kind, uint32_t count);
 bool weft_seam_fails(uint32_t fault);
@@ -118,7 +128,9 @@ void weft_seam_count_stack(int64_t by);
 /* A word, for a simulator: no point. */
 uint64_t weft_word_peek(struct weft_word *_Nonnull word);
 
-/* Lets another fiber of the queue be the next one. */
+/* Before the next fiber is picked: whether it may go past the queue, and which one of the queue it
+ * is. */
+void weft_seam_look(struct weft_worker *_Nonnull worker);
 void weft_seam_order(struct weft_queue *_Nonnull queue);
 /* Whether the running fiber should let another one go first, which then is the queue's head. */
 bool weft_seam_preempts(struct weft_worker *_Nonnull worker);

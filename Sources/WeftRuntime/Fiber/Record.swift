@@ -27,6 +27,7 @@ extension UInt32 {
   static var locals: UInt32 { UInt32(WEFT_FIBER_LOCALS) }
   static var named: UInt32 { UInt32(WEFT_FIBER_NAMED) }
   static var migrates: UInt32 { UInt32(WEFT_FIBER_MIGRATES) }
+  static var simulated: UInt32 { UInt32(WEFT_FIBER_SIMULATED) }
 }
 
 extension UnsafeMutablePointer where Pointee == weft_fiber {

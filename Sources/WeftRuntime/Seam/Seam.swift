@@ -49,30 +49,17 @@ enum Seam {
 
   static func noteUnjoined(_ text: String) { simulator?.unjoined(text) }
 
-  /// Whether a fiber goes through the queue that might have gone past it.
-  @inline(__always)
-  static var refusesDirect: Bool {
-    weft_seam_is_open() && weft_seam_choose(UInt32(WEFT_CHOICE_DIRECT), 2) == 1
-  }
-
   /// Whether another fiber should go first, here where the running one need not wait.
   static var preempts: Bool {
     // SAFETY: this thread's own worker.
     guard let worker = unsafe weft_worker_current() else { return false }
     return unsafe weft_seam_preempts(worker)
   }
-
-  /// A fiber is about to wait: perhaps it is cancelled right there.
-  static func willPark(_ record: Record, _ flags: UInt64) {
-    // SAFETY: the running fiber's own record.
-    if flags & WaitBits.cancellable == 0 || !weft_seam_fails(UInt32(WEFT_FAULT_CANCEL)) { return }
-    _ = unsafe record.cancelWait()
-  }
 }
 
 /// A place where, in a simulation, others may run.
 package func simulatedPoint() {
-  if weft_seam_is_open() { weft_seam_point(UInt32(WEFT_POINT_USER), nil) }
+  if weft_seam_is_open() { weft_seam_point(UInt32(WEFT_POINT_LOCK), nil) }
 }
 
 /// A random number below `count` that a simulation chooses; nil where there is none.
@@ -80,8 +67,11 @@ package func simulatedValue(below count: UInt32) -> UInt64? {
   Seam.isSimulated ? UInt64(weft_seam_choose(UInt32(WEFT_CHOICE_VALUE), count)) : nil
 }
 
-/// After an operation on a lock, which does not wait: in a simulation others may run.
-@inlinable @inline(__always)
-package func operationPoint() {
-  if weft_seam_is_open() { letOthersRun() }
+/// What a simulator asks of the runtime: `Fiber.yield`.
+package func simulatedYield() { Fiber.yield() }
+
+/// The same: the cancellation of a fiber that is about to park.
+package func simulatedCancel(_ record: UnsafeMutablePointer<weft_fiber>) {
+  // SAFETY: the running fiber's own record, in the middle of its switch away.
+  _ = unsafe record.cancelWait()
 }

@@ -32,7 +32,7 @@ enum WaitBits {
   /// The wait is `Fiber.park`: a permit ends it.
   static let parkWait: UInt64 = 1 << 6
   /// Cancellation ends the wait.
-  static let cancellable: UInt64 = 1 << 7
+  static let cancellable = UInt64(WEFT_WAIT_CANCELLABLE)
   /// The fiber is cancelled, for good.
   static let cancelled = UInt64(WEFT_WAIT_CANCELLED)
   /// A scope around the running code ends its waits: a group of its own that fails. Set and cleared

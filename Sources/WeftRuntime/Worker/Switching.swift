@@ -46,7 +46,7 @@ func takeDirectly(_ record: Record, _ worker: Worker) -> Record? {
   let queue = unsafe weft_worker_queue(worker)
   // SAFETY: the caller's handle keeps the record alive. A stale answer is corrected under the lock.
   if unsafe weft_fiber_queued(record) != queue
-    || worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
+    || worker.pointee.direct >= worker.pointee.direct_most
   {
     return nil
   }
@@ -83,8 +83,21 @@ func pollRemote(_ worker: Worker) -> Bool {
     unsafe schedulerCore(of: worker).handOver(worker)
   }
   unsafe noteQueueLength(worker)
-  if weft_seam_is_open() { unsafe weft_seam_order(weft_worker_queue(worker)) }
+  if weft_seam_is_open() { unsafe weft_seam_look(worker) }
   return any
+}
+
+/// The same for one that yields: in a simulation, if nobody else is runnable here, it waits for what
+/// others do.
+@inline(never)
+private func pollForYield(_ worker: Worker) {
+  // SAFETY: runs on this worker's own thread.
+  unsafe pollRemote(worker)
+  // ORDERING: relaxed; the owner's own count.
+  if weft_seam_is_open(), unsafe weft_word_load_relaxed(weft_worker_queue_count(worker)) == 0 {
+    weft_seam_point(UInt32(WEFT_POINT_PAUSE), nil)
+    unsafe pollRemote(worker)
+  }
 }
 
 /// Keeps the longest that the queue was, as far as these looks see it.
@@ -223,7 +236,7 @@ func prepareYield(_ worker: Worker) -> Record? {
   // ORDERING: relaxed, as in pickNext.
   let tick = unsafe weft_word_load_relaxed(weft_worker_tick(worker))
   if unsafe tick & UInt64(worker.pointee.poll_mask) == 0 || hasRemote(worker) {
-    unsafe pollRemote(worker)
+    unsafe pollForYield(worker)
   }
   let queue = unsafe weft_worker_queue(worker)
   unsafe weft_queue_lock(queue)
@@ -259,7 +272,6 @@ private func bindForYield(_ next: Record, _ worker: Worker) -> Record? {
 /// A fiber that yields on a worker that takes no general work, with nothing else to run there, goes
 /// elsewhere: the worker's own stack runs next, and sends it off. Nil if it may stay.
 private func leaveAwayWorker(_ current: Record, _ worker: Worker) -> Record? {
-  if weft_seam_is_open() { weft_seam_point(UInt32(WEFT_POINT_PAUSE), nil) }
   // SAFETY: runs on this worker's own thread, as the fiber that yields; it is injected only after
   // the switch away.
   // ORDERING: relaxed; a hint that the next yield sees again.
@@ -309,7 +321,6 @@ func leaveParked(
   // SAFETY: runs on this worker's own thread as the fiber that parks, which has a stack and so a
   // cold part; others see it parked only after the switch away.
   let current = unsafe worker.pointee.current
-  if weft_seam_is_open() { unsafe Seam.willPark(current, flags) }
   unsafe current.pointee.cold.pointee.wait_reason = reason.rawValue
   unsafe current.pointee.cold.pointee.wait_object = UnsafeMutableRawPointer(mutating: object)
   if unsafe current.pointee.cold.pointee.registry_shard == 0 { unsafe register(current, worker) }
@@ -383,9 +394,7 @@ private func endFiber(_ record: Record, _ worker: Worker) -> Never {
   // SAFETY: `joiner` was taken from the list: it is parked, in no queue, and ours. The stack that
   // was given back is not handed to another thread while this one is on it.
   var next = unsafe joiner
-  if let joiner = unsafe next,
-    unsafe worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
-  {
+  if let joiner = unsafe next, unsafe worker.pointee.direct >= worker.pointee.direct_most {
     unsafe pushLocal(joiner, worker)
     unsafe next = nil
   }

@@ -5,11 +5,15 @@ import CWeft
 
 /// Makes a fiber runnable that the caller holds: it won the wake, or has just made it.
 package func makeRunnable(_ record: Record) {
+  // SAFETY: the caller holds the fiber.
+  unsafe makeRunnable(record, unsafe record.pointee.flags & (.pinned | .migrates | .simulated))
+}
+
+/// - Parameter bound: what keeps it from going just where it is woken.
+private func makeRunnable(_ record: Record, _ bound: UInt32) {
   // SAFETY: `home` is the worker that ran it last, whose memory lives as long as its scheduler has
   // fibers.
   let home = unsafe record.pointee.home.unsafelyUnwrapped
-  let bound = unsafe record.pointee.flags & (.pinned | .migrates)
-  if weft_seam_is_open() { unsafe weft_seam_note(UInt32(WEFT_NOTE_WAKE), record) }
   if let worker = unsafe weft_worker_current(),
     unsafe worker.pointee.pool == home.pointee.pool,
     unsafe bound == 0 || bound == .pinned && worker == home
@@ -24,6 +28,10 @@ package func makeRunnable(_ record: Record) {
     unsafe pushLocal(record, worker)
     unsafe workAdded(on: worker)
     return
+  }
+  if bound & .simulated != 0 {
+    unsafe weft_seam_note(UInt32(WEFT_NOTE_WAKE), record)
+    return unsafe makeRunnable(record, bound & ~.simulated)
   }
   let core = unsafe schedulerCore(of: home)
   core.refuseAfterFork()

@@ -135,10 +135,9 @@ func lockMutex(_ mutex: Gate) -> UInt64 {
   // SAFETY: the caller keeps the mutex.
   // ORDERING: the compare-and-swap acquires what unlockMutex, or passMutexOn, released.
   let owner = weft_owner_current()
-  if unsafe !weft_word_replace(weft_gate_state(mutex), 0, owner) {
+  if unsafe !weft_word_replace_unlocked(weft_gate_state(mutex), 0, owner) {
     unsafe lockMutexSlow(mutex, owner)
   }
-  operationPoint()
   return owner
 }
 
@@ -153,5 +152,7 @@ func lockMutexIfAvailable(_ mutex: Gate, _ owner: UInt64) -> Bool {
 func unlockMutex(_ mutex: Gate, _ owner: UInt64) {
   // SAFETY: the caller is the owner, and keeps the mutex.
   // ORDERING: the compare-and-swap releases the value to the next owner's.
-  if unsafe !weft_word_replace(weft_gate_state(mutex), owner, 0) { unsafe unlockMutexSlow(mutex) }
+  if unsafe !weft_word_replace_unlocked(weft_gate_state(mutex), owner, 0) {
+    unsafe unlockMutexSlow(mutex)
+  }
 }

@@ -1,4 +1,5 @@
 import CWeft
+import WeftRuntime
 
 /// The machine of a seam, without a reference of its own: a thread that is abandoned would keep it
 /// for good.
@@ -30,6 +31,7 @@ extension Machine {
       },
       join: { seam, thread in unsafe of(seam) { unsafe $0.join(thread) } },
       ended: { seam in unsafe of(seam) { unsafe $0.ended() } },
+      yield: { simulatedYield() }, cancel: { unsafe simulatedCancel($0) },
       simulator: machine, scheduler: nil, current: nil, clock: clock, fibers: 0, stacks: 0,
       holds: 0, is_chosen: 0)
   }
