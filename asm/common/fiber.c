@@ -69,6 +69,7 @@ static void note_switch(weft_fiber *from, weft_fiber *to, const weft_worker *wor
       [WEFT_AFTER_JOIN] = WEFT_NOTE_JOIN,    [WEFT_AFTER_END] = WEFT_NOTE_END,
       [WEFT_AFTER_CALL] = WEFT_NOTE_LEAVE,
   };
+  weft_seam_point(WEFT_POINT_WORD, NULL);
   if ((from->flags & WEFT_FIBER_ROOT) == 0) weft_seam_note(notes[worker->after], from);
   if (worker->after == WEFT_AFTER_PARK &&
       ((uintptr_t)worker->after_argument & WEFT_WAIT_CANCELLABLE) != 0 &&

@@ -111,16 +111,10 @@ static bool is_busy(weft_queue *queue) {
   return weft_word_load_acquire(&queue->busy) != 0 || weft_word_load_acquire(&queue->thief) != 0;
 }
 
-void weft_seam_look(weft_worker *worker) {
+void weft_seam_look(weft_worker *worker, bool yields) {
   weft_seam *seam = listener();
   if (seam == NULL) return;
-  worker->direct_most = seam->choose(seam, WEFT_CHOICE_DIRECT, NULL, 2) == 0 ? WEFT_DIRECT_MOST : 0;
-  weft_seam_order(&worker->queue);
-}
-
-void weft_seam_order(weft_queue *queue) {
-  weft_seam *seam = listener();
-  if (seam == NULL) return;
+  weft_queue *queue = &worker->queue;
   if (seam->is_chosen) {
     seam->is_chosen = 0;
     return;
@@ -129,6 +123,7 @@ void weft_seam_order(weft_queue *queue) {
   uint64_t names[CHOICES_MAX];
   if (is_busy(queue)) return;
   uint32_t count = list_fibers(seam, queue, fibers, names, 0);
+  if (count == 0 && yields) seam->point(seam, WEFT_POINT_PAUSE, NULL);
   if (count < 2) return;
   move_to_front(queue, fibers[seam->choose(seam, WEFT_CHOICE_FIBER, names, count)]);
 }

@@ -14,15 +14,16 @@
 #include "cweft_seam.h"
 #include "cweft_switch.h"
 
-/* Where a simulation may let another thread run: before whatever several threads do to one word
- * (cweft_seam.h). Built with WEFT_SEAM_FINE, plain loads and stores are such places too, which
- * costs every path something. Files of C with WEFT_NO_SEAM have none. */
+/* Where a simulation may let another thread run (cweft_seam.h): where one waits, at barriers, and
+ * where a lock of the user's is taken or left. Built with WEFT_SEAM_FINE, before every access to a
+ * word that several threads touch: that costs each of them a load and a branch, which the paths that
+ * switch, wake and hand over would feel. Files of C with WEFT_NO_SEAM have none. */
 #if defined(WEFT_NO_SEAM)
 #define WEFT_POINT(kind, where) ((void)(where))
 #else
-#define WEFT_POINT(kind, where)                                  \
-  do {                                                           \
-    if (weft_seam_is_open()) weft_seam_point((kind), (where));   \
+#define WEFT_POINT(kind, where)                                \
+  do {                                                         \
+    if (weft_seam_is_open()) weft_seam_point((kind), (where)); \
   } while (0)
 #endif
 #if defined(WEFT_SEAM_FINE)
@@ -54,7 +55,7 @@ WEFT_INLINE uint64_t weft_word_load_acquire(weft_word *_Nonnull word) {
   return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 WEFT_INLINE uint64_t weft_word_load_seq(weft_word *_Nonnull word) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   return atomic_load_explicit(&word->value, memory_order_seq_cst);
 }
 WEFT_INLINE void weft_word_store_relaxed(weft_word *_Nonnull word, uint64_t value) {
@@ -66,21 +67,21 @@ WEFT_INLINE void weft_word_store_release(weft_word *_Nonnull word, uint64_t valu
   atomic_store_explicit(&word->value, value, memory_order_release);
 }
 WEFT_INLINE uint64_t weft_word_exchange(weft_word *_Nonnull word, uint64_t value) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   return atomic_exchange_explicit(&word->value, value, memory_order_seq_cst);
 }
 /* On failure returns false and puts what was found into `expected`. Sequentially consistent, which
  * on x86-64 costs what any locked instruction costs. */
 WEFT_INLINE bool weft_word_compare_exchange(weft_word *_Nonnull word, uint64_t *_Nonnull expected,
                                             uint64_t desired) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   /* ORDERING: as named above; who fails acquires what it found. */
   return atomic_compare_exchange_strong_explicit(&word->value, expected, desired,
                                                  memory_order_seq_cst, memory_order_acquire);
 }
 /* The same for whom it is enough to know whether: nothing on the stack. */
 WEFT_INLINE bool weft_word_replace(weft_word *_Nonnull word, uint64_t expected, uint64_t desired) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   /* ORDERING: as above. */
   return atomic_compare_exchange_strong_explicit(&word->value, &expected, desired,
                                                  memory_order_seq_cst, memory_order_acquire);
@@ -94,11 +95,11 @@ WEFT_INLINE bool weft_word_replace_unlocked(weft_word *_Nonnull word, uint64_t e
                                                  memory_order_seq_cst, memory_order_acquire);
 }
 WEFT_INLINE uint64_t weft_word_add(weft_word *_Nonnull word, uint64_t by) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   return atomic_fetch_add_explicit(&word->value, by, memory_order_seq_cst);
 }
 WEFT_INLINE uint64_t weft_word_subtract(weft_word *_Nonnull word, uint64_t by) {
-  WEFT_POINT(WEFT_POINT_WORD, word);
+  WEFT_POINT_FINE(word);
   return atomic_fetch_sub_explicit(&word->value, by, memory_order_seq_cst);
 }
 /* An increment by the only thread that writes: no locked instruction. */
@@ -127,12 +128,12 @@ WEFT_INLINE void weft_link_store_release(weft_link *_Nonnull link, uintptr_t val
   atomic_store_explicit(&link->value, value, memory_order_release);
 }
 WEFT_INLINE uintptr_t weft_link_exchange(weft_link *_Nonnull link, uintptr_t value) {
-  WEFT_POINT(WEFT_POINT_WORD, link);
+  WEFT_POINT_FINE(link);
   return atomic_exchange_explicit(&link->value, value, memory_order_acq_rel);
 }
 WEFT_INLINE bool weft_link_compare_exchange(weft_link *_Nonnull link, uintptr_t *_Nonnull expected,
                                             uintptr_t desired) {
-  WEFT_POINT(WEFT_POINT_WORD, link);
+  WEFT_POINT_FINE(link);
   /* ORDERING: acquire-release; who fails acquires what it found. */
   return atomic_compare_exchange_strong_explicit(&link->value, expected, desired,
                                                  memory_order_acq_rel, memory_order_acquire);

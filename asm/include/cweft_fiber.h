@@ -179,15 +179,15 @@ typedef struct weft_worker {
   void *_Nullable *_Nonnull access;      /* this thread's words; a dummy where not tracked */
   void *_Nullable *_Nonnull concurrency; /* task, executor, task-locals in a row; or dummies */
   uint32_t slow;                         /* sanitizers, fallback, debug: switch out of line */
-  uint32_t fp_load_is_cheap;
+  uint16_t fp_load_is_cheap;
+  uint16_t spend_mask;                   /* 255: one of so many yields; 0: in a simulation */
   uint32_t after;                        /* WEFT_AFTER_... */
   uint32_t direct_most;                  /* how far `direct` may go */
   int32_t *_Nonnull errno_address;       /* this thread's errno */
   uint32_t direct;                       /* fibers that went past the queue, one after another */
   uint32_t spent;                        /* operations that did not have to wait */
-  uint32_t spend_mask;                   /* 255: one of so many yields; 0: in a simulation */
-  uint32_t poll_mask;                    /* 15: how often it looks around; 0 in a simulation */
   uint32_t index;
+  uint32_t poll_mask;                    /* 15: how often it looks around; 0: in a simulation */
   /* What the workers of a scheduler share, without going through a counted reference. */
   struct weft_pool *_Nonnull pool;
   weft_fiber *_Nullable previous;        /* whom `after` is about */
@@ -389,8 +389,6 @@ WEFT_INLINE bool weft_worker_spend(weft_worker *_Nonnull worker) {
 
 /* Marks of the wait word, of which Wait.swift has all. */
 enum { WEFT_WAIT_CANCELLABLE = 1 << 7, WEFT_WAIT_CANCELLED = 1 << 8, WEFT_WAIT_INTERRUPTED = 1 << 9 };
-/* Fibers in a row that may go past the queue: Switching.swift. */
-enum { WEFT_DIRECT_MOST = 32 };
 /* The line of the pool that has the phase of the scheduler's life; 0 while it is open. */
 enum { WEFT_POOL_PHASE = 6 };
 

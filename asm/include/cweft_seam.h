@@ -128,10 +128,9 @@ void weft_seam_count_stack(int64_t by);
 /* A word, for a simulator: no point. */
 uint64_t weft_word_peek(struct weft_word *_Nonnull word);
 
-/* Before the next fiber is picked: whether it may go past the queue, and which one of the queue it
- * is. */
-void weft_seam_look(struct weft_worker *_Nonnull worker);
-void weft_seam_order(struct weft_queue *_Nonnull queue);
+/* Before the next fiber is picked: which one of the queue it is. One that yields where nobody else
+ * is runnable waits for what other threads do. */
+void weft_seam_look(struct weft_worker *_Nonnull worker, bool yields);
 /* Whether the running fiber should let another one go first, which then is the queue's head. */
 bool weft_seam_preempts(struct weft_worker *_Nonnull worker);
 

@@ -250,8 +250,8 @@ package func spendOperation() {
 
 @usableFromInline @inline(never)
 func letOthersRun() {
-  // In a simulation, where every operation comes here: if it says so.
-  if !Seam.isSimulated || Seam.preempts { Fiber.yield() }
+  // In a simulation every operation comes here: another may run, if that says so.
+  if Seam.isSimulated { simulatedPoint() } else { Fiber.yield() }
 }
 
 /// Nil if there is a permit, which is used up, or the fiber is cancelled: but then, and where many

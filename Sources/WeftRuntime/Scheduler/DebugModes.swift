@@ -16,7 +16,7 @@ struct DebugModes: OptionSet {
 
   /// How many fibers in a row may go past the queue: a parent and its children that hand the worker
   /// to each other must not starve a third. A park that finds a permit counts as one.
-  var directMost: UInt32 { contains(.queue) ? 0 : contains(.tiny) ? 1 : UInt32(WEFT_DIRECT_MOST) }
+  var directMost: UInt32 { contains(.queue) ? 0 : contains(.tiny) ? 1 : 32 }
 
   /// Fibers that one steal takes at most.
   var stealMost: UInt64 { contains(.tiny) ? 1 : contains(.steal) ? .max : WeftRuntime.stealMost }

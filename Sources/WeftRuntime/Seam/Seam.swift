@@ -47,14 +47,13 @@ enum Seam {
     simulator?.started(SimulatedScheduler(core))
   }
 
-  static func noteUnjoined(_ text: String) { simulator?.unjoined(text) }
-
-  /// Whether another fiber should go first, here where the running one need not wait.
-  static var preempts: Bool {
-    // SAFETY: this thread's own worker.
-    guard let worker = unsafe weft_worker_current() else { return false }
-    return unsafe weft_seam_preempts(worker)
+  /// Whether a fiber goes through the queue that might have gone past it.
+  @inline(__always)
+  static var refusesDirect: Bool {
+    weft_seam_is_open() && weft_seam_choose(UInt32(WEFT_CHOICE_DIRECT), 2) == 1
   }
+
+  static func noteUnjoined(_ text: String) { simulator?.unjoined(text) }
 }
 
 /// A place where, in a simulation, others may run.
@@ -63,7 +62,13 @@ package func simulatedPoint() {
 }
 
 /// A random number below `count` that a simulation chooses; nil where there is none.
+@inlinable @inline(__always)
 package func simulatedValue(below count: UInt32) -> UInt64? {
+  weft_seam_is_open() ? chosenValue(below: count) : nil
+}
+
+@usableFromInline @inline(never)
+func chosenValue(below count: UInt32) -> UInt64? {
   Seam.isSimulated ? UInt64(weft_seam_choose(UInt32(WEFT_CHOICE_VALUE), count)) : nil
 }
 

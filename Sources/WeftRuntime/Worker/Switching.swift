@@ -46,7 +46,7 @@ func takeDirectly(_ record: Record, _ worker: Worker) -> Record? {
   let queue = unsafe weft_worker_queue(worker)
   // SAFETY: the caller's handle keeps the record alive. A stale answer is corrected under the lock.
   if unsafe weft_fiber_queued(record) != queue
-    || worker.pointee.direct >= worker.pointee.direct_most
+    || worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
   {
     return nil
   }
@@ -72,8 +72,10 @@ private func hasRemote(_ worker: Worker) -> Bool {
 }
 
 /// Moves what others sent here, and what slept long enough, into the run queue. True if anything.
+///
+/// - Parameter yields: whether the running fiber is only letting others run.
 @discardableResult
-func pollRemote(_ worker: Worker) -> Bool {
+func pollRemote(_ worker: Worker, yields: Bool = false) -> Bool {
   // SAFETY: runs on this worker's own thread.
   var any = unsafe takeBackOffer(worker)
   if unsafe fireTimers(of: worker) { any = true }
@@ -83,21 +85,8 @@ func pollRemote(_ worker: Worker) -> Bool {
     unsafe schedulerCore(of: worker).handOver(worker)
   }
   unsafe noteQueueLength(worker)
-  if weft_seam_is_open() { unsafe weft_seam_look(worker) }
+  if weft_seam_is_open() { unsafe weft_seam_look(worker, yields) }
   return any
-}
-
-/// The same for one that yields: in a simulation, if nobody else is runnable here, it waits for what
-/// others do.
-@inline(never)
-private func pollForYield(_ worker: Worker) {
-  // SAFETY: runs on this worker's own thread.
-  unsafe pollRemote(worker)
-  // ORDERING: relaxed; the owner's own count.
-  if weft_seam_is_open(), unsafe weft_word_load_relaxed(weft_worker_queue_count(worker)) == 0 {
-    weft_seam_point(UInt32(WEFT_POINT_PAUSE), nil)
-    unsafe pollRemote(worker)
-  }
 }
 
 /// Keeps the longest that the queue was, as far as these looks see it.
@@ -236,7 +225,7 @@ func prepareYield(_ worker: Worker) -> Record? {
   // ORDERING: relaxed, as in pickNext.
   let tick = unsafe weft_word_load_relaxed(weft_worker_tick(worker))
   if unsafe tick & UInt64(worker.pointee.poll_mask) == 0 || hasRemote(worker) {
-    unsafe pollForYield(worker)
+    unsafe pollRemote(worker, yields: true)
   }
   let queue = unsafe weft_worker_queue(worker)
   unsafe weft_queue_lock(queue)
@@ -394,7 +383,9 @@ private func endFiber(_ record: Record, _ worker: Worker) -> Never {
   // SAFETY: `joiner` was taken from the list: it is parked, in no queue, and ours. The stack that
   // was given back is not handed to another thread while this one is on it.
   var next = unsafe joiner
-  if let joiner = unsafe next, unsafe worker.pointee.direct >= worker.pointee.direct_most {
+  if let joiner = unsafe next,
+    unsafe worker.pointee.direct >= worker.pointee.direct_most || Seam.refusesDirect
+  {
     unsafe pushLocal(joiner, worker)
     unsafe next = nil
   }
