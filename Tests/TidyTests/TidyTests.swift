@@ -201,7 +201,7 @@ struct Sample: Sendable {
     let files = SourceTree.current.files
     let tests = files.first { $0.path == "Tests/WeftSyncTests/ExamplesTests.swift" }
     let sources = files.filter { $0.path.hasPrefix("Sources/WeftSync/") }
-    #expect(sources.flatMap(Rules.examples).count > 20)
+    #expect(sources.flatMap(Rules.examples).count > 15)
     #expect(Rules.untestedExamples(sources, tests: tests) == [])
     let kit = files.filter { $0.path.hasPrefix("Sources/WeftTesting/") }
     let kitTests = files.first { $0.path == "Tests/WeftTestingTests/ExamplesTests.swift" }
