@@ -1,0 +1,3 @@
+module weft.peers/goroutines
+
+go 1.23
