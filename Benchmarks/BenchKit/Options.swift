@@ -26,6 +26,10 @@ public struct Options: Equatable, Sendable {
   public var quick = false
   /// Exit with 2 if a goal is missed.
   public var strict = false
+  /// Peers to run beside Weft, instead of the jobs; none if empty.
+  public var peers: [String] = []
+  /// How often each program of a peer is started for each of its jobs.
+  public var peerRounds = 5
   /// Print the help.
   public var help = false
   /// Print the version.
@@ -37,6 +41,7 @@ public struct Options: Equatable, Sendable {
   public init(_ arguments: [String]) throws(UsageError) {
     var rest = arguments[...]
     var samples: Int?
+    var rounds: Int?
     while let argument = rest.popFirst() {
       let (name, attached) = Options.split(argument)
       guard let option = Option(rawValue: name) else { throw Options.unknown(argument) }
@@ -58,6 +63,8 @@ public struct Options: Equatable, Sendable {
       case .compare: compare = value
       case .threshold: thresholdPercent = try Options.percent(value)
       case .samples: samples = try Options.sampleCount(value)
+      case .peers: peers += try Options.peerNames(value)
+      case .peerRounds: rounds = try Options.roundCount(value)
       case .quick: quick = true
       case .strict: strict = true
       case .help, .shortHelp: help = true
@@ -67,6 +74,11 @@ public struct Options: Equatable, Sendable {
     // After the loop, so that --quick --samples and --samples --quick mean the same.
     if quick { settings = .quick }
     if let samples { settings.samples = samples }
+    if quick { peerRounds = 1 }
+    if let rounds { peerRounds = rounds }
+    if !peers.isEmpty, compare != nil || strict {
+      throw UsageError("--peers goes with neither --compare nor --strict")
+    }
   }
 
   private enum Option: String, CaseIterable {
@@ -80,13 +92,15 @@ public struct Options: Equatable, Sendable {
     case samples = "--samples"
     case quick = "--quick"
     case strict = "--strict"
+    case peers = "--peers"
+    case peerRounds = "--peer-rounds"
     case help = "--help"
     case shortHelp = "-h"
     case version = "--version"
 
     var takesValue: Bool {
       switch self {
-      case .filter, .save, .chart, .compare, .threshold, .samples: true
+      case .filter, .save, .chart, .compare, .threshold, .samples, .peers, .peerRounds: true
       case .list, .json, .quick, .strict, .help, .shortHelp, .version: false
       }
     }
@@ -118,6 +132,25 @@ public struct Options: Equatable, Sendable {
   private static func percent(_ value: String) throws(UsageError) -> Double {
     guard let number = Double(value), number.isFinite, number >= 0 else {
       throw UsageError("--threshold needs a percentage, not '\(value)'")
+    }
+    return number
+  }
+
+  /// The names in a list with commas, each once and in the order of the table.
+  private static func peerNames(_ value: String) throws(UsageError) -> [String] {
+    let known = PeerRecipe.all.map(\.name)
+    let asked = value.split(separator: ",").map(String.init)
+    for name in asked where name != "all" && !known.contains(name) {
+      throw UsageError(
+        "no peer is called '\(name)'; there are \(known.joined(separator: ", ")) and all")
+    }
+    guard !asked.isEmpty else { throw UsageError("--peers needs a peer, not '\(value)'") }
+    return asked.contains("all") ? known : known.filter(asked.contains)
+  }
+
+  private static func roundCount(_ value: String) throws(UsageError) -> Int {
+    guard let number = Int(value), (1...1000).contains(number) else {
+      throw UsageError("--peer-rounds needs a number from 1 to 1000, not '\(value)'")
     }
     return number
   }

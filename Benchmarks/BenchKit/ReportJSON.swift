@@ -68,10 +68,10 @@ extension JSON {
 }
 
 /// Four decimals: more would be noise in every diff.
-private func rounded(_ value: Double) -> JSON { .number((value * 1e4).rounded() / 1e4) }
+func rounded(_ value: Double) -> JSON { .number((value * 1e4).rounded() / 1e4) }
 
 extension Machine {
-  fileprivate var json: JSON {
+  var json: JSON {
     .object([
       .init("system", .string(system)),
       .init("architecture", .string(architecture)),

@@ -94,3 +94,42 @@ public enum Tables {
     return (percent > 0 ? "+" : "") + fixed(percent, decimals: 1) + " %"
   }
 }
+
+extension Tables {
+  /// A row for each job and a column for each runtime: best, and in brackets the median.
+  public static func peers(_ report: PeerReport) -> String {
+    let names = report.runtimes.map(\.name)
+    var rows = [["job", "unit"] + names + ["ratio", "spread", "first"]]
+    for row in report.rows {
+      let figures = names.map { name in
+        row[name].map { "\(readable($0.summary.min)) (\(readable($0.summary.median)))" } ?? ""
+      }
+      rows.append(
+        [row.job.title, row.job.unit] + figures + [
+          row.ratio.map { fixed($0, decimals: 2) } ?? "",
+          row.spreadPercent.map { fixed($0, decimals: 0) + " %" } ?? "",
+          row.cells.count > 1 ? row.winner ?? "unclear" : "",
+        ])
+    }
+    var text = grid(rows, numbers: 2...(names.count + 3))
+    text += """
+
+      Best (median). Ratio: Weft's median over that of the best peer, less than 1 where Weft is
+      ahead. Spread: how far the median is above the best, the larger of these two. First: who is
+      by both median and best; unclear where they disagree.
+
+      """
+    for runtime in report.runtimes { text += "\(runtime.name): \(runtime.version)\n" }
+    return text + omissions(report.omissions)
+  }
+
+  /// What was left out, a line each.
+  public static func omissions(_ omissions: [PeerOmission]) -> String {
+    omissions.reduce(into: "") { $0 += "Left out: \($1.what): \($1.reason)\n" }
+  }
+
+  /// The rows that can be run.
+  public static func list(_ jobs: [PeerJob]) -> String {
+    jobs.reduce(into: "") { $0 += "\($1.title)  (\($1.unit))\n    \($1.summary)\n" }
+  }
+}

@@ -18,6 +18,10 @@ let help = """
                         minimum and median, than the threshold allows
     --threshold PERCENT what counts as slower (10)
     --strict            exit with 2 if a goal is missed
+    --peers LIST        build the programs of Benchmarks/Peers (go,boost,java,tokio,c,swift, or
+                        all) and run their jobs and Weft's in turns; what is not installed is
+                        left out. --filter chooses rows, --list prints them
+    --peer-rounds N     how often each program is started for each row (5)
     -h, --help          print this
     --version           print the version
 
@@ -30,6 +34,7 @@ let help = """
     weft-bench --filter 'switch.*' --filter coroutine
     weft-bench --save before.json
     weft-bench --compare before.json --threshold 5
+    weft-bench --peers go,tokio --filter 'sync.*' --chart peers.html
 
   EXIT CODES: 0 fine, 1 failure (a job computed the wrong result, a file), 2 past the threshold or
   a goal missed with --strict, 64 usage.

@@ -25,7 +25,7 @@ private func figures(
 ///
 /// - Parameter together: whether all begin before the first goes to sleep. Otherwise those that
 ///   wake early have to wait for those that have not begun yet, and whose stacks are new memory.
-private func sleepingFibers(
+func sleepingFibers(
   _ count: Int, workers: Int, together: Bool = false
 ) throws -> [String: Double] {
   let before = processorMilliseconds()

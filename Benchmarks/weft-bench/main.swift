@@ -103,6 +103,9 @@ func run() -> Int32 {
     OneProcessor.serve()
     return 0
   }
+  if CommandLine.arguments.dropFirst().first == peerArgument {
+    return OwnPeer.run(Array(CommandLine.arguments.dropFirst(2)))
+  }
   let options = parseOptions()
   if options.help {
     Console.print(help)
@@ -112,6 +115,7 @@ func run() -> Int32 {
     Console.print("weft-bench \(version)\n")
     return 0
   }
+  if !options.peers.isEmpty { return Peers(options).run() }
   guard suite.contains(where: { $0.jobs.contains { options.accepts($0.name) } }) else {
     fail("no job is called like that; --list names them", code: ExitCode.usage)
   }
