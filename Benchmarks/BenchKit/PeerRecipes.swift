@@ -101,8 +101,9 @@ extension PeerRecipe {
     "boost", tools: ["c++"], needs: "a C++ compiler, Boost.Context and Boost.Fiber",
     version: [
       "sh", "-c",
-      "echo '#include <boost/version.hpp>' | c++ -E -dM -x c++ - | "
-        + "grep 'define BOOST_LIB_VERSION'; c++ --version | head -1",
+      // The last line is what the macro stands for: "1_74".
+      "printf '#include <boost/version.hpp>\\nBOOST_LIB_VERSION\\n' | c++ -E -P -x c++ - | "
+        + "tail -n 1 | sed 's/^/Boost /' | tr '\\n' ' '; c++ --version | head -n 1",
     ],
     build: { places in
       [

@@ -60,7 +60,7 @@ enum Processes {
     var (process, output): (Int32, Int32) = (-1, -1)
     // SAFETY: copies that are freed below, after the only use.
     let words = unsafe arguments.map { unsafe strdup($0) } + [nil]
-    defer { for unsafeword in unsafe words { unsafe free(word) } }
+    defer { unsafe words.forEach { unsafe free($0) } }
     // SAFETY: the list ends with nil, and both numbers are there for the call.
     let isStarted = unsafe bench_run_program(words, withErrors, isPinned, &process, &output)
     guard isStarted else {

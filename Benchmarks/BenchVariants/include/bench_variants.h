@@ -80,8 +80,9 @@ bool bench_start_on_one_processor(
 /* Starts a program of the path, named and given arguments by a list that ends with NULL. What it
  * prints to standard output, and to standard error if that is asked for, can be read from *output.
  * Whether it has been started, which it is not if it can't be limited to one processor. */
-bool bench_run_program(char *const *arguments, bool with_errors, bool one_processor,
-                       int32_t *process, int32_t *output);
+bool bench_run_program(
+    char *_Nullable const *_Nonnull arguments, bool with_errors, bool one_processor,
+    int32_t *_Nonnull process, int32_t *_Nonnull output);
 /* Keeps the processor busy for so long. */
 void bench_spin(uint64_t nanoseconds);
 
