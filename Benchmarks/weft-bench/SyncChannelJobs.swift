@@ -166,12 +166,10 @@ private func sieve() throws -> Double {
     var channel = Channel<Int>()
     var channels = [channel]
     let first = channel
+    // At the end all channels are closed at once, under those who still send: that is no failure.
     Fiber {
       var number = 2
-      while true {
-        try first.send(number)
-        number += 1
-      }
+      while (try? first.send(number)) != nil { number += 1 }
     }
     for _ in 0..<sievePrimes {
       let prime = try channel.receive() ?? 0
@@ -179,7 +177,7 @@ private func sieve() throws -> Double {
       let (input, output) = (channel, Channel<Int>())
       Fiber {
         while let number = try input.receive() {
-          if !number.isMultiple(of: prime) { try output.send(number) }
+          guard number.isMultiple(of: prime) || (try? output.send(number)) != nil else { return }
         }
       }
       channel = output
