@@ -103,7 +103,7 @@ extension PeerRecipe {
       "sh", "-c",
       // The last line is what the macro stands for: "1_74".
       "printf '#include <boost/version.hpp>\\nBOOST_LIB_VERSION\\n' | c++ -E -P -x c++ - | "
-        + "tail -n 1 | sed 's/^/Boost /' | tr '\\n' ' '; c++ --version | head -n 1",
+        + "tail -n 1 | sed 's/^/Boost /' | tr -d '\"' | tr '\\n' ' '; c++ --version | head -n 1",
     ],
     build: { places in
       [
