@@ -84,7 +84,8 @@ private struct Priorities {
 
   /// How many choices a run has nobody knows before: each power of two is as likely as another.
   init(depth: Int, _ random: inout SplitMix) {
-    for _ in 1..<max(depth, 1) {
+    // Where all are in by then, more tries would add none.
+    for _ in 1..<min(max(depth, 1), 1 << 16) {
       let power = 1 << random.below(12)
       changes.insert(power + random.below(power))
     }
@@ -93,17 +94,18 @@ private struct Priorities {
   mutating func highest(
     _ count: Int, _ random: inout SplitMix, _ name: (Int) -> UInt64
   ) -> Int {
-    choices += 1
-    var best = 0
-    var bestPriority = Int.min
-    for index in 0..<count {
-      let own = priority(name(index), &random)
-      if own > bestPriority { (best, bestPriority) = (index, own) }
+    while true {
+      choices += 1
+      var best = 0
+      var bestPriority = Int.min
+      for index in 0..<count {
+        let own = priority(name(index), &random)
+        if own > bestPriority { (best, bestPriority) = (index, own) }
+      }
+      guard changes.remove(choices) != nil else { return best }
+      byName[name(best)] = lowest
+      lowest -= 1
     }
-    guard changes.remove(choices) != nil else { return best }
-    byName[name(best)] = lowest
-    lowest -= 1
-    return highest(count, &random, name)
   }
 
   private mutating func priority(_ name: UInt64, _ random: inout SplitMix) -> Int {
