@@ -169,7 +169,10 @@ final class Machine {
     let run: @convention(c) (UnsafeMutableRawPointer) -> Void = {
       unsafe Unmanaged<Start>.fromOpaque($0).takeRetainedValue().body()
     }
-    return unsafe startThread(run, argument).unsafelyUnwrapped
+    guard let thread = unsafe startThread(run, argument) else {
+      fatalError("weft: no memory for the threads of a simulation; run fewer at a time")
+    }
+    return thread
   }
 
   func startThread(
