@@ -323,7 +323,8 @@ final class Machine {
     idleSteps += 1
     if idleSteps < 64 { return }
     let step = UInt64(1_000) << UInt64(min((idleSteps - 64) / 16, 32))
-    unsafe seam.pointee.clock = min(seam.pointee.clock + step, Machine.end)
+    if clock >= Machine.end { return }
+    unsafe seam.pointee.clock = min(clock + step, Machine.end)
     wakeSleepers()
   }
 
