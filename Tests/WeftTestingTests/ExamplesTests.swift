@@ -49,6 +49,28 @@ private func print(_ item: Any) { printed.change { $0.append("\(item)") } }
     }
   }
 
+  /// The README's, which fails on purpose.
+  @Test func readme() throws {
+    let failure = #expect(throws: SimulationFailure.self) {
+      try Simulation.explore(schedules: 200) {
+        let cache = FiberMutex([String: Int]())
+        let loads = FiberMutex(0)
+        let readers = (0..<2).map { _ in
+          Fiber {
+            if cache.withLock({ $0["key"] }) == nil {
+              try Fiber.sleep(for: .seconds(1))  // no time at all
+              loads.withLock { $0 += 1 }
+              cache.withLock { $0["key"] = 42 }
+            }
+          }
+        }
+        for reader in readers { try reader.join() }
+        try Simulation.require(loads.withLock { $0 } == 1, "loaded twice")
+      }
+    }
+    #expect(failure?.description.contains("loaded twice") == true)
+  }
+
   @Test func failure() throws {
     let failure = #expect(throws: SimulationFailure.self) {
       try Simulation.explore(schedules: 500, .init(workers: 1)) {

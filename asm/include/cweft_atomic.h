@@ -16,8 +16,8 @@
 
 /* Where a simulation may let another thread run (cweft_seam.h): where one waits, at barriers, and
  * where a lock of the user's is taken or left. Built with WEFT_SEAM_FINE, before every access to a
- * word that several threads touch: that costs each of them a load and a branch, which the paths that
- * switch, wake and hand over would feel. Files of C with WEFT_NO_SEAM have none. */
+ * word that several threads touch: that costs each of them a load and a branch, which the paths
+ * that switch, wake and hand over would feel. Files of C with WEFT_NO_SEAM have none. */
 #if defined(WEFT_NO_SEAM)
 #define WEFT_POINT(kind, where) ((void)(where))
 #else

@@ -388,7 +388,11 @@ WEFT_INLINE bool weft_worker_spend(weft_worker *_Nonnull worker) {
 }
 
 /* Marks of the wait word, of which Wait.swift has all. */
-enum { WEFT_WAIT_CANCELLABLE = 1 << 7, WEFT_WAIT_CANCELLED = 1 << 8, WEFT_WAIT_INTERRUPTED = 1 << 9 };
+enum {
+  WEFT_WAIT_CANCELLABLE = 1 << 7,
+  WEFT_WAIT_CANCELLED = 1 << 8,
+  WEFT_WAIT_INTERRUPTED = 1 << 9,
+};
 /* The line of the pool that has the phase of the scheduler's life; 0 while it is open. */
 enum { WEFT_POOL_PHASE = 6 };
 

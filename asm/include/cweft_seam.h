@@ -7,7 +7,7 @@
  * that may go one way or another.
  *
  * COST: where nobody in the process simulates, each point is a load and a predicted branch, next to
- * a locked instruction or a system call.
+ * a barrier, a system call, or the locked instruction of a mutex.
  */
 #ifndef CWEFT_SEAM_H
 #define CWEFT_SEAM_H
@@ -38,7 +38,7 @@ enum {
   WEFT_POINT_WORD = 0,  /* before an atomic operation */
   WEFT_POINT_FENCE = 1, /* before a barrier */
   WEFT_POINT_PAUSE = 2, /* the thread waits for what another one does, and can't go on before */
-  WEFT_POINT_LOCK = 3,  /* as WORD, and no lock of the runtime is held: another fiber may go first */
+  WEFT_POINT_LOCK = 3,  /* as WORD, and nothing of the runtime is held: a fiber may go first */
 };
 
 /* What a simulator is told. */

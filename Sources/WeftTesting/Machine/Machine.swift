@@ -321,7 +321,7 @@ final class Machine {
   private func passIdleTime() {
     // SAFETY: our own memory.
     idleSteps += 1
-    if idleSteps < 64 { return }
+    if idleSteps < 64 || !othersAtWork.isEmpty { return }
     let step = UInt64(1_000) << UInt64(min((idleSteps - 64) / 16, 32))
     if clock >= Machine.end { return }
     unsafe seam.pointee.clock = min(clock + step, Machine.end)
@@ -372,7 +372,8 @@ extension Machine {
     steps += 1
     if steps > configuration.stepsMost { return giveUp() }
     if kind == UInt32(WEFT_POINT_PAUSE) { return pause() }
-    for thread in threads where thread.isSpinning { thread.isSpinning = false }
+    // What it does may be what others look for.
+    for thread in threads where thread.isSpinning && thread.looks > 0 { thread.isSpinning = false }
     if takes(.slowWorkers) {
       delay(current)
       continueWith(next(after: current))
@@ -407,11 +408,16 @@ extension Machine {
     return unsafe worker.pointee.current == weft_worker_root(worker)
   }
 
+  /// Those that could run and do not wait for others.
+  private var othersAtWork: [VirtualThread] {
+    threads.filter { $0.state == .runnable && !$0.isSpinning && $0 !== current }
+  }
+
   private func keepsLooking() -> Bool {
     if current.looks == 0 { return false }
     current.looks -= 1
     if current.persists { return true }
-    let others = threads.filter { $0.state == .runnable && !$0.isSpinning && $0 !== current }
+    let others = othersAtWork
     if others.isEmpty { return false }
     let able = others.prefix(1) + [current]
     choices += 1
@@ -451,7 +457,7 @@ extension Machine {
       // SAFETY: only compared.
       if unsafe thread.word != UnsafeMutableRawPointer(word) { continue }
       left -= 1
-      idleSteps = 0
+      somethingHappened()
       if takes(.delayedWakes) { delay(thread) } else { wake(thread) }
     }
   }
@@ -476,9 +482,15 @@ extension Machine {
     } else if what == UInt32(WEFT_NOTE_RUN) {
       current.looksAnew()
     } else {
-      idleSteps = 0
+      somethingHappened()
     }
     unsafe timeline?.add(self, what, fiber)
+  }
+
+  /// Those that wait for others look again.
+  private func somethingHappened() {
+    idleSteps = 0
+    for thread in threads where thread.isSpinning { thread.isSpinning = false }
   }
 
   func join(_ context: UnsafeMutablePointer<weft_virtual>) {
