@@ -394,18 +394,10 @@ extension Machine {
 
   /// The running thread waits for what another one does: others go first, most often.
   private func pause() {
-    if !isLookingForWork { passIdleTime() }
+    passIdleTime()
     if keepsLooking() { return }
     current.isSpinning = true
     continueWith(next(after: current))
-  }
-
-  /// A worker without fibers, which soon sleeps by itself. Were time to pass for it, those that nap
-  /// would wake, look around too, and keep each other awake for ever.
-  private var isLookingForWork: Bool {
-    // SAFETY: the running thread's own worker.
-    guard let worker = unsafe weft_worker_current() else { return false }
-    return unsafe worker.pointee.current == weft_worker_root(worker)
   }
 
   /// Those that could run and do not wait for others.
