@@ -45,9 +45,9 @@ extension Simulation {
     /// First come, first served; nobody is interrupted. Each seed gives the same schedule.
     case roundRobin
     /// Probabilistic concurrency testing: each thread and fiber has a random priority, the highest
-    /// runs, and at `depth - 1` random moments it falls behind all others. Finds a bug that needs
-    /// `depth` things in a certain order with a known probability (Burckhardt and others, ASPLOS
-    /// 2010).
+    /// runs, and at `depth - 1` random moments it falls behind all others, as it does where it
+    /// yields. Finds a bug that needs `depth` things in a certain order with a known probability
+    /// (Burckhardt and others, ASPLOS 2010).
     case priorities(depth: Int)
     /// Every schedule in which nobody is interrupted more than `preemptions` times in all, one
     /// after the other: for `explore`. With faults, as many of those.

@@ -75,6 +75,19 @@ import WeftTesting
     }
   }
 
+  /// By priorities, two that wait in loops once kept a third from running for ever.
+  @Test(arguments: [1, 2, 3]) func thoseThatYieldStarveNobody(workers: Int) throws {
+    var configuration = Simulation.Configuration(workers: workers)
+    configuration.stepsMost = 20_000
+    try Simulation.explore(schedules: 200, configuration) {
+      let isSet = Shared(false)
+      let loops = (0..<2).map { _ in Fiber { while !isSet.value { Fiber.yield() } } }
+      let setter = Fiber { isSet.value = true }
+      for loop in loops { loop.join() }
+      setter.join()
+    }
+  }
+
   @Test func theSmallestStacksWillDo() throws {
     var configuration = Simulation.Configuration()
     configuration.stackSize = .kibibytes(16)

@@ -64,6 +64,16 @@ struct Decider {
   }
 }
 
+extension Decider {
+  /// A fiber that yields waits for others, perhaps in a loop: by priorities it and its thread would
+  /// keep those that rank below from running for ever.
+  mutating func yielded(_ fiber: UInt64, on thread: UInt64) {
+    guard case .priorities = policy, !isOver else { return }
+    priorities.fallBehind(fiber | 1 << 63)
+    priorities.fallBehind(thread)
+  }
+}
+
 /// A policy as one run follows it.
 enum RunPolicy {
   case first
@@ -103,9 +113,13 @@ private struct Priorities {
         if own > bestPriority { (best, bestPriority) = (index, own) }
       }
       guard changes.remove(choices) != nil else { return best }
-      byName[name(best)] = lowest
-      lowest -= 1
+      fallBehind(name(best))
     }
+  }
+
+  mutating func fallBehind(_ name: UInt64) {
+    byName[name] = lowest
+    lowest -= 1
   }
 
   private mutating func priority(_ name: UInt64, _ random: inout SplitMix) -> Int {

@@ -471,6 +471,10 @@ extension Machine {
     if what != UInt32(WEFT_NOTE_RUN) { jumpPerhaps() }
     if what == UInt32(WEFT_NOTE_YIELD) {
       passIdleTime()
+      // Not where it was interrupted.
+      if unsafe seam.pointee.is_chosen == 0 {
+        unsafe decider.yielded(weft_fiber_id(fiber), on: UInt64(current.number))
+      }
     } else if what == UInt32(WEFT_NOTE_RUN) {
       current.looksAnew()
     } else {
