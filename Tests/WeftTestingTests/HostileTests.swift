@@ -119,6 +119,16 @@ import WeftTesting
         == line.distance(from: line.startIndex, to: event))
   }
 
+  /// Not even past the bound of what busy waiting adds.
+  @Test func timeNeverGoesBack() throws {
+    try Simulation.run(seed: 1, .init(workers: 1)) {
+      try Fiber.sleep(for: .seconds(10_000_000_000))
+      let before = Fiber.now
+      for _ in 0..<2_000 { Fiber.yield() }
+      try Simulation.require(Fiber.now >= before)
+    }
+  }
+
   // MARK: - What is no part of it
 
   /// Its threads were once simulated, and gone with the simulation that used it first.
