@@ -178,7 +178,7 @@ import WeftTesting
     defer { other.join() }
     defer { stops.value = true }
     for seed in 0..<UInt64(scaled(100)) {
-      try Scheduler.run(.init(workers: 2)) {
+      _ = try Scheduler.run(.init(workers: 2)) {
         try Fiber {
           try Simulation.explore(schedules: 3, seed: seed) {
             let lock = FiberMutex(0)
@@ -206,8 +206,8 @@ import WeftTesting
 
 @inline(never) private func descend(_ depth: Int) -> Int {
   if depth == 0 { return 0 }
-  return withUnsafeTemporaryAllocation(byteCount: 512, alignment: 8) { bytes in
-    // SAFETY: within the bytes.
+  // SAFETY: within the bytes, during the call.
+  return unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 8) { bytes in
     unsafe bytes.storeBytes(of: UInt8(truncatingIfNeeded: depth), as: UInt8.self)
     return descend(depth - 1) &+ Int(unsafe bytes.load(as: UInt8.self))
   }
