@@ -21,7 +21,8 @@ extension Simulation {
     public var policy = Policy.mixed
     /// What may go wrong besides.
     public var faults: Faults = []
-    /// Of a hundred chances for a fault, how many are taken.
+    /// Of a hundred chances for a fault, how many are taken. With all of them taken, nobody ever
+    /// sleeps (`spuriousWakes`) or gets a stack (`noStack`), and the run is endless.
     public var faultPercent = 5
     /// After so many steps the program is taken for one that goes on for ever.
     public var stepsMost = 1_000_000

@@ -153,6 +153,8 @@ extension Simulation {
 
   /// A place where others may run: beside atomics and locks that are not Weft's.
   ///
+  /// Time does not pass here: a loop that waits for it has to yield.
+  ///
   /// - Suspension: lets another fiber run, if the schedule says so. Does nothing outside of a
   ///   simulation.
   public static func point() {
