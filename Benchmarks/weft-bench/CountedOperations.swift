@@ -1,9 +1,9 @@
 // Regression guard: the hottest operations, for their instructions to be counted one by one.
 //
-// Each marks three places: from the first to the second it does nothing, to the third its work. The
-// difference of the two is the work alone. Before the first it has done the same already, so that
-// no memory is new and no path untrodden. All run on one worker, which is the thread that the tracer
-// follows.
+// Each marks three places: from the first to the second it does nothing, to the third its work.
+// The difference of the two is the work alone. Before the first it has done the same already, so
+// that no memory is new and no path untrodden. All run on one worker, which is the thread that the
+// tracer follows.
 
 import BenchKit
 import BenchVariants
@@ -32,8 +32,8 @@ struct CountedOperation: Sendable {
 /// How often all of the work is done.
 private let times = 3
 
-/// Works twice to warm up, then not at all and once between marks. Not inlined, so that there is one
-/// copy of the work.
+/// Works twice to warm up, then not at all and once between marks. Not inlined, so that there is
+/// one copy of the work.
 @inline(never)
 private func marking(_ count: Int, work: (_ count: Int) throws -> Void) rethrows {
   try work(count)
