@@ -43,7 +43,8 @@ const char *bench_c_compiler(void) { return __VERSION__; }
 #include <unistd.h>
 
 /* What differs from machine to machine and is none of ours: which variant of memcpy the processor
- * gets, the seed of hashes, which way floating-point control is switched, what the caller has set for experiments. */
+ * gets, the seed of hashes, which way floating-point control is switched, and what the caller has
+ * set for experiments. */
 static void make_alike(void) {
   for (char **variable = environ; *variable != NULL;) {
     char name[64];
