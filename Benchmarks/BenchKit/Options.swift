@@ -20,8 +20,14 @@ public struct Options: Equatable, Sendable {
   public var chart: String?
   /// Compare with the report in this file.
   public var compare: String?
-  /// What counts as slower, in percent.
+  /// What counts as slower, in percent; for counts of instructions, as more.
   public var thresholdPercent = 10.0
+  /// Count instructions instead of measuring time.
+  public var count = false
+  /// Compare the counts with those in this file, or with the right one of this folder.
+  public var baseline: String?
+  /// Write the counts to this file, or into this folder.
+  public var saveBaseline: String?
   /// Few and short samples.
   public var quick = false
   /// Exit with 2 if a goal is missed.
@@ -37,6 +43,7 @@ public struct Options: Equatable, Sendable {
   public init(_ arguments: [String]) throws(UsageError) {
     var rest = arguments[...]
     var samples: Int?
+    var threshold: Double?
     while let argument = rest.popFirst() {
       let (name, attached) = Options.split(argument)
       guard let option = Option(rawValue: name) else { throw Options.unknown(argument) }
@@ -56,7 +63,10 @@ public struct Options: Equatable, Sendable {
       case .save: save = value
       case .chart: chart = try Options.chartFile(value)
       case .compare: compare = value
-      case .threshold: thresholdPercent = try Options.percent(value)
+      case .threshold: threshold = try Options.percent(value)
+      case .count: count = true
+      case .baseline: baseline = value
+      case .saveBaseline: saveBaseline = value
       case .samples: samples = try Options.sampleCount(value)
       case .quick: quick = true
       case .strict: strict = true
@@ -67,6 +77,22 @@ public struct Options: Equatable, Sendable {
     // After the loop, so that --quick --samples and --samples --quick mean the same.
     if quick { settings = .quick }
     if let samples { settings.samples = samples }
+    thresholdPercent = threshold ?? (count ? 5 : 10)
+    try checkCounting()
+  }
+
+  /// Options of one kind of run mean nothing to the other, which must not ignore them.
+  private func checkCounting() throws(UsageError) {
+    if !count, baseline != nil || saveBaseline != nil {
+      throw UsageError("--baseline and --save-baseline go with --count")
+    }
+    if count, json || save != nil || chart != nil || compare != nil || strict || list {
+      throw UsageError(
+        "--count goes with --filter, --threshold, --baseline and --save-baseline only")
+    }
+    if saveBaseline != nil, !filters.isEmpty {
+      throw UsageError("a baseline has every operation; --save-baseline goes without --filter")
+    }
   }
 
   private enum Option: String, CaseIterable {
@@ -77,6 +103,9 @@ public struct Options: Equatable, Sendable {
     case chart = "--chart"
     case compare = "--compare"
     case threshold = "--threshold"
+    case count = "--count"
+    case baseline = "--baseline"
+    case saveBaseline = "--save-baseline"
     case samples = "--samples"
     case quick = "--quick"
     case strict = "--strict"
@@ -86,8 +115,8 @@ public struct Options: Equatable, Sendable {
 
     var takesValue: Bool {
       switch self {
-      case .filter, .save, .chart, .compare, .threshold, .samples: true
-      case .list, .json, .quick, .strict, .help, .shortHelp, .version: false
+      case .filter, .save, .chart, .compare, .threshold, .samples, .baseline, .saveBaseline: true
+      case .list, .json, .quick, .strict, .count, .help, .shortHelp, .version: false
       }
     }
   }
