@@ -74,7 +74,8 @@ let package = Package(
     .testTarget(
       name: "WeftTestingTests",
       dependencies: [
-        "Weft", "WeftTesting", "WeftRuntime", "WeftScenarios", "CWeft", "WeftTestSupport",
+        "Weft", "WeftTesting", "WeftRuntime", "WeftSync", "WeftScenarios", "CWeft",
+        "WeftTestSupport",
       ],
       swiftSettings: swift),
     .testTarget(

@@ -20,8 +20,14 @@ public struct Options: Equatable, Sendable {
   public var chart: String?
   /// Compare with the report in this file.
   public var compare: String?
-  /// What counts as slower, in percent.
+  /// What counts as slower, in percent; for counts of instructions, as more.
   public var thresholdPercent = 10.0
+  /// Count instructions instead of measuring time.
+  public var count = false
+  /// Compare the counts with those in this file, or with the right one of this folder.
+  public var baseline: String?
+  /// Write the counts to this file, or into this folder.
+  public var saveBaseline: String?
   /// Few and short samples.
   public var quick = false
   /// Exit with 2 if a goal is missed.
@@ -42,6 +48,7 @@ public struct Options: Equatable, Sendable {
     var rest = arguments[...]
     var samples: Int?
     var rounds: Int?
+    var threshold: Double?
     while let argument = rest.popFirst() {
       let (name, attached) = Options.split(argument)
       guard let option = Option(rawValue: name) else { throw Options.unknown(argument) }
@@ -61,7 +68,10 @@ public struct Options: Equatable, Sendable {
       case .save: save = value
       case .chart: chart = try Options.chartFile(value)
       case .compare: compare = value
-      case .threshold: thresholdPercent = try Options.percent(value)
+      case .threshold: threshold = try Options.percent(value)
+      case .count: count = true
+      case .baseline: baseline = value
+      case .saveBaseline: saveBaseline = value
       case .samples: samples = try Options.sampleCount(value)
       case .peers: peers += try Options.peerNames(value)
       case .peerRounds: rounds = try Options.roundCount(value)
@@ -76,8 +86,24 @@ public struct Options: Equatable, Sendable {
     if let samples { settings.samples = samples }
     if quick { peerRounds = 1 }
     if let rounds { peerRounds = rounds }
-    if !peers.isEmpty, compare != nil || strict {
-      throw UsageError("--peers goes with neither --compare nor --strict")
+    thresholdPercent = threshold ?? (count ? 5 : 10)
+    try checkCounting()
+    if !peers.isEmpty, compare != nil || strict || count {
+      throw UsageError("--peers goes with neither --compare nor --strict nor --count")
+    }
+  }
+
+  /// Options of one kind of run mean nothing to the other, which must not ignore them.
+  private func checkCounting() throws(UsageError) {
+    if !count, baseline != nil || saveBaseline != nil {
+      throw UsageError("--baseline and --save-baseline go with --count")
+    }
+    if count, json || save != nil || chart != nil || compare != nil || strict || list {
+      throw UsageError(
+        "--count goes with --filter, --threshold, --baseline and --save-baseline only")
+    }
+    if saveBaseline != nil, !filters.isEmpty {
+      throw UsageError("a baseline has every operation; --save-baseline goes without --filter")
     }
   }
 
@@ -89,6 +115,9 @@ public struct Options: Equatable, Sendable {
     case chart = "--chart"
     case compare = "--compare"
     case threshold = "--threshold"
+    case count = "--count"
+    case baseline = "--baseline"
+    case saveBaseline = "--save-baseline"
     case samples = "--samples"
     case quick = "--quick"
     case strict = "--strict"
@@ -100,8 +129,10 @@ public struct Options: Equatable, Sendable {
 
     var takesValue: Bool {
       switch self {
-      case .filter, .save, .chart, .compare, .threshold, .samples, .peers, .peerRounds: true
-      case .list, .json, .quick, .strict, .help, .shortHelp, .version: false
+      case .filter, .save, .chart, .compare, .threshold, .samples, .baseline, .saveBaseline,
+        .peers, .peerRounds:
+        true
+      case .list, .json, .quick, .strict, .count, .help, .shortHelp, .version: false
       }
     }
   }

@@ -89,7 +89,7 @@ public enum Tables {
     return text
   }
 
-  private static func signed(_ percent: Double) -> String {
+  static func signed(_ percent: Double) -> String {
     guard percent.isFinite else { return "from 0" }
     return (percent > 0 ? "+" : "") + fixed(percent, decimals: 1) + " %"
   }

@@ -63,7 +63,10 @@ func writeFile(_ path: String, _ text: String) throws {
 func readFile(_ path: String) throws -> String {
   // SAFETY: the string lives as C text for the duration of the call.
   let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { throw FileError(description: "\(path): \(errorText(errno))") }
+  guard descriptor >= 0 else {
+    let code = errno
+    throw FileError(description: "\(path): \(errorText(code))", code: code)
+  }
   defer { close(descriptor) }
   var content: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 1 << 16)

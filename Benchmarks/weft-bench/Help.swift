@@ -16,12 +16,18 @@ let help = """
     --chart FILE        draw the figures into FILE (.svg or .html)
     --compare FILE      compare with an earlier report; exit with 2 if a job got slower, by both
                         minimum and median, than the threshold allows
-    --threshold PERCENT what counts as slower (10)
+    --threshold PERCENT what counts as slower (10), or as more instructions (5)
     --strict            exit with 2 if a goal is missed
     --peers LIST        build the programs of Benchmarks/Peers (go,boost,java,tokio,c,swift, or
                         all) and run their jobs and Weft's in turns; what is not installed is
                         left out. --filter chooses rows, --list prints them
     --peer-rounds N     how often each program is started for each row (5)
+    --count             count the instructions of the hottest operations, one by one, in place of
+                        any time: it comes to the same on a busy machine
+    --baseline FILE     compare the counts with those in FILE, or in the right file of a folder;
+                        exit with 2 if one is past the threshold
+    --save-baseline FILE
+                        write the counts to FILE, or into a folder
     -h, --help          print this
     --version           print the version
 
@@ -35,8 +41,10 @@ let help = """
     weft-bench --save before.json
     weft-bench --compare before.json --threshold 5
     weft-bench --peers go,tokio --filter 'sync.*' --chart peers.html
+    weft-bench --count --baseline Benchmarks/Baselines
 
   EXIT CODES: 0 fine, 1 failure (a job computed the wrong result, a file), 2 past the threshold or
-  a goal missed with --strict, 64 usage.
+  a goal missed with --strict, 64 usage, 77 instructions cannot be counted here, or there is no
+  baseline for this architecture and compiler.
 
   """

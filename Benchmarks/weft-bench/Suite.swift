@@ -22,12 +22,14 @@ private let elementGroup = Group(
   ])
 
 /// Everything that can be run, in the order in which it is shown.
-let suite: [Group] = [
-  switchGroup, keptGroup, deepGroup, elementGroup, creationGroup, memoryGroup,
-  poolYieldGroup, poolSpawnGroup, poolFanOutGroup, poolSkynetGroup,
-  poolParkGroup, poolWakeGroup, poolArachneGroup, poolSleepGroup, poolMemoryGroup,
-  syncChannelGroup, syncSelectGroup, syncStreamGroup, syncLockGroup, syncContendedGroup,
-]
+let suite: [Group] =
+  [
+    switchGroup, keptGroup, deepGroup, elementGroup, creationGroup, memoryGroup,
+    poolYieldGroup, poolSpawnGroup, poolFanOutGroup, poolSkynetGroup,
+    poolParkGroup, poolWakeGroup, poolArachneGroup, poolSleepGroup, poolMemoryGroup,
+    syncChannelGroup, syncSelectGroup, syncStreamGroup, syncLockGroup, syncContendedGroup,
+    startupGroup,
+  ] + growthGroups
 
 /// Jobs of many seconds, which --quick leaves out unless a filter asks for them.
-let slowJobs: Set<String> = ["suspended.million", "pool.memory.million"]
+let slowJobs = Set(["suspended.million", "pool.memory.million"] + growthSlowJobs)

@@ -11,6 +11,8 @@ enum ExitCode {
   static let failure: Int32 = 1
   static let checkFailed: Int32 = 2
   static let usage: Int32 = 64
+  /// Nothing could be checked, which is no success.
+  static let impossible: Int32 = 77
 }
 
 func fail(_ message: String, code: Int32 = ExitCode.failure) -> Never {
@@ -106,6 +108,7 @@ func run() -> Int32 {
   if CommandLine.arguments.dropFirst().first == peerArgument {
     return OwnPeer.run(Array(CommandLine.arguments.dropFirst(2)))
   }
+  if let code = serveChild() { return code }
   let options = parseOptions()
   if options.help {
     Console.print(help)
@@ -116,6 +119,7 @@ func run() -> Int32 {
     return 0
   }
   if !options.peers.isEmpty { return Peers(options).run() }
+  if options.count { return countInstructions(options) }
   guard suite.contains(where: { $0.jobs.contains { options.accepts($0.name) } }) else {
     fail("no job is called like that; --list names them", code: ExitCode.usage)
   }

@@ -21,7 +21,8 @@ extension Simulation {
     public var policy = Policy.mixed
     /// What may go wrong besides.
     public var faults: Faults = []
-    /// Of a hundred chances for a fault, how many are taken.
+    /// Of a hundred chances for a fault, how many are taken. With all of them taken, nobody ever
+    /// sleeps (`spuriousWakes`) or gets a stack (`noStack`), and the run is endless.
     public var faultPercent = 5
     /// After so many steps the program is taken for one that goes on for ever.
     public var stepsMost = 1_000_000
@@ -45,9 +46,9 @@ extension Simulation {
     /// First come, first served; nobody is interrupted. Each seed gives the same schedule.
     case roundRobin
     /// Probabilistic concurrency testing: each thread and fiber has a random priority, the highest
-    /// runs, and at `depth - 1` random moments it falls behind all others. Finds a bug that needs
-    /// `depth` things in a certain order with a known probability (Burckhardt and others, ASPLOS
-    /// 2010).
+    /// runs, and at `depth - 1` random moments it falls behind all others, as it does where it
+    /// yields. Finds a bug that needs `depth` things in a certain order with a known probability
+    /// (Burckhardt and others, ASPLOS 2010).
     case priorities(depth: Int)
     /// Every schedule in which nobody is interrupted more than `preemptions` times in all, one
     /// after the other: for `explore`. With faults, as many of those.

@@ -50,6 +50,7 @@ public enum Simulation {
     let explorer = Explorer(configuration, seed: seed, place: (fileID, line)) {
       result = try body()
     }
+    try check(configuration, seed)
     if let failure = explorer.runOnce() { throw failure }
     return try checked(result, seed)
   }
@@ -73,7 +74,8 @@ public enum Simulation {
     schedules: Int, seed: UInt64 = 1, _ configuration: Configuration = .init(),
     fileID: StaticString = #fileID, line: UInt = #line, _ body: @escaping () throws -> Void
   ) throws(SimulationFailure) -> Exploration {
-    try Explorer(configuration, seed: seed, place: (fileID, line), body).explore(schedules)
+    try check(configuration, seed)
+    return try Explorer(configuration, seed: seed, place: (fileID, line), body).explore(schedules)
   }
 
   /// Does again what a schedule says.
@@ -91,23 +93,42 @@ public enum Simulation {
     fileID: StaticString = #fileID, line: UInt = #line, _ body: @escaping () throws -> R
   ) throws(SimulationFailure) -> R {
     guard let parsed = Schedule(schedule) else {
-      throw SimulationFailure(
-        kind: .refused("\"\(schedule)\" is no schedule; give the text that a failure shows"),
-        seed: 0, schedule: Schedule(seed: 0, choices: [:]), timeline: "")
+      throw refusal("\"\(schedule)\" is no schedule; give the text that a failure shows", 0)
     }
     var result: R?
     let explorer = Explorer(configuration, seed: parsed.seed, place: (fileID, line)) {
       result = try body()
     }
+    try check(configuration, parsed.seed)
     if let failure = explorer.replay(parsed) { throw failure }
     return try checked(result, parsed.seed)
   }
 
   private static func checked<R>(_ result: R?, _ seed: UInt64) throws(SimulationFailure) -> R {
     if let result { return result }
-    throw SimulationFailure(
-      kind: .refused("the body did not return"), seed: seed,
-      schedule: Schedule(seed: seed, choices: [:]), timeline: "")
+    throw refusal("the body did not return", seed)
+  }
+
+  /// Throws if there can be no such run.
+  private static func check(
+    _ configuration: Configuration, _ seed: UInt64
+  ) throws(SimulationFailure) {
+    if isRunning {
+      throw refusal("a simulation was started inside of another; start it when that is over", seed)
+    }
+    if !(1...256).contains(configuration.workers) {
+      throw refusal("workers is \(configuration.workers); 1 to 256 are possible", seed)
+    }
+    let bytes = configuration.stackSize.bytes
+    if bytes < 1 || !weft_stack_size_is_possible(bytes) {
+      throw refusal(
+        "stackSize is \(configuration.stackSize); sizes from 16 KiB to 64 GiB are possible", seed)
+    }
+  }
+
+  private static func refusal(_ text: String, _ seed: UInt64) -> SimulationFailure {
+    SimulationFailure(
+      kind: .refused(text), seed: seed, schedule: Schedule(seed: seed, choices: [:]), timeline: "")
   }
 
   /// How much was explored.
@@ -131,6 +152,8 @@ extension Simulation {
   }
 
   /// A place where others may run: beside atomics and locks that are not Weft's.
+  ///
+  /// Time does not pass here: a loop that waits for it has to yield.
   ///
   /// - Suspension: lets another fiber run, if the schedule says so. Does nothing outside of a
   ///   simulation.
@@ -166,7 +189,8 @@ extension Simulation {
 
   /// A thread of the simulation that is no worker, as a program's own threads are.
   ///
-  /// Outside of a simulation it is a kernel thread.
+  /// Outside of a simulation it is a kernel thread. In one it must not make fibers any more when
+  /// the body has returned, and with it the scheduler has ended.
   ///
   /// - Returns: to be joined, or dropped: a simulation waits for all of its threads.
   /// - Throws: if the thread could not be started.

@@ -25,6 +25,15 @@ struct OptionsTests {
     #expect(options.settings.sampleNanoseconds == Settings.quick.sampleNanoseconds)
   }
 
+  @Test func counting() throws {
+    let options = try Options([
+      "--count", "--baseline", "b", "--save-baseline=s.json",
+    ])
+    #expect(options.count && options.baseline == "b" && options.saveBaseline == "s.json")
+    #expect(options.thresholdPercent == 5)
+    #expect(try Options(["--threshold", "7", "--count"]).thresholdPercent == 7)
+  }
+
   @Test func orderOfQuickAndSamplesDoesNotMatter() throws {
     #expect(try Options(["--samples", "9", "--quick"]) == Options(["--quick", "--samples", "9"]))
   }
@@ -56,6 +65,16 @@ struct OptionsTests {
     (["--samples", "many"], "--samples needs a number from 1 to 100000, not 'many'"),
     (["--threshold", "-1"], "--threshold needs a percentage, not '-1'"),
     (["--threshold", "nan"], "--threshold needs a percentage, not 'nan'"),
+    (["--baseline", "b"], "--baseline and --save-baseline go with --count"),
+    (["--save-baseline", "b"], "--baseline and --save-baseline go with --count"),
+    (
+      ["--count", "--json"],
+      "--count goes with --filter, --threshold, --baseline and --save-baseline only"
+    ),
+    (
+      ["--count", "--filter", "a", "--save-baseline", "b"],
+      "a baseline has every operation; --save-baseline goes without --filter"
+    ),
     (["--chart", "x.png"], "--chart draws .svg and .html; 'x.png' ends in neither"),
   ])
   func saysWhatIsWrong(arguments: [String], message: String) {

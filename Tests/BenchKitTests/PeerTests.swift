@@ -266,8 +266,13 @@ struct PeerOptionsTests {
     ),
     (["--peers", ","], "--peers needs a peer, not ','"),
     (["--peer-rounds", "0"], "--peer-rounds needs a number from 1 to 1000, not '0'"),
-    (["--peers", "go", "--strict"], "--peers goes with neither --compare nor --strict"),
-    (["--compare", "x", "--peers", "go"], "--peers goes with neither --compare nor --strict"),
+    (
+      ["--peers", "go", "--strict"], "--peers goes with neither --compare nor --strict nor --count"
+    ),
+    (
+      ["--compare", "x", "--peers", "go"],
+      "--peers goes with neither --compare nor --strict nor --count"
+    ),
     (["--peer", "go"], "unknown option '--peer'; did you mean --peers?"),
   ])
   func saysWhatIsWrong(arguments: [String], message: String) {

@@ -1,9 +1,12 @@
 // Guards against a simulation that misses what it should find, or finds what is not there.
 
+import CWeft
 import Testing
 import Weft
 import WeftScenarios
 import WeftTesting
+
+@testable import WeftSync
 
 @Suite struct SimulationTests {
   @Test(arguments: [1, 2, 3]) func runsAProgram(workers: Int) throws {
@@ -78,6 +81,21 @@ import WeftTesting
     #expect(failure.schedule.description.split(separator: " ").count <= 20)
     #expect(failure.timeline.contains("\"ab\" waits for a FiberMutex"))
     #expect(failure.timeline.contains("\"ba\" waits for a FiberMutex"))
+  }
+
+  /// Permits that are given behind the back of whoever waits for them, as a bug would.
+  @Test func aPermitThatNobodyGetsIsALostWakeUp() throws {
+    let failure = try failure(.init(workers: 1)) {
+      let semaphore = FiberSemaphore(0)
+      let waiter = Fiber(name: "waits") { try semaphore.wait(2) }
+      // SAFETY: the semaphore is kept; one thread runs all of this.
+      while unsafe semaphore.pointer.pointee.line.first == nil { Fiber.yield() }
+      unsafe weft_word_bump(weft_gate_state(semaphore.pointer), 2 << 1)
+      try waiter.join()
+    }
+    guard case .lostWakeUp(let fibers) = failure.kind else { throw failure }
+    #expect(fibers.count == 1)
+    #expect(fibers[0].contains("\"waits\"") && fibers[0].contains("has the permits"))
   }
 
   @Test func aLeftFiberIsALeak() throws {

@@ -12,6 +12,7 @@
 #define WEFT_NO_SEAM 1
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 #include "sanitizer.h"
@@ -78,6 +79,19 @@ WEFT_UNINSTRUMENTED static void virtual_entry(weft_frame *own, void *value) {
   abort();
 }
 
+/* For the report of an overflow: what stands at the top of a fiber's stack. Returns where the stack
+ * begins below it. */
+static char *lay_block(const weft_stack *stack) {
+  static const char name[] = "a simulated thread, as of blocking { }";
+  static const char file[] = "virtual.c";
+  weft_coroutine *block = weft_stack_block(stack->top, stack->stride_shift);
+  memset(block, 0, sizeof *block);
+  block->site = (weft_site){.name = (const uint8_t *)name, .name_bytes = sizeof name - 1,
+                            .file = (const uint8_t *)file, .file_bytes = sizeof file - 1,
+                            .line = __LINE__};
+  return (char *)((uintptr_t)block & ~(uintptr_t)15);
+}
+
 weft_virtual *weft_virtual_create(uint64_t stack_bytes, void (*run)(void *), void *argument) {
   weft_virtual *thread = weft_virtual_adopt();
   if (thread == NULL) return NULL;
@@ -92,7 +106,7 @@ weft_virtual *weft_virtual_create(uint64_t stack_bytes, void (*run)(void *), voi
   thread->scope = scope;
   thread->low = thread->stack.low;
   thread->bytes = (uint64_t)(thread->stack.top - thread->stack.low);
-  weft_frame_prepare(&thread->frame, thread->stack.top, virtual_entry);
+  weft_frame_prepare(&thread->frame, lay_block(&thread->stack), virtual_entry);
 #if WEFT_TSAN
   thread->tsan = __tsan_create_fiber(0);
 #endif

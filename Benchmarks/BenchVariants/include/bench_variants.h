@@ -83,6 +83,35 @@ bool bench_start_on_one_processor(
 bool bench_run_program(
     char *_Nullable const *_Nonnull arguments, bool with_errors, bool one_processor,
     int32_t *_Nonnull process, int32_t *_Nonnull output);
+/* What became of counting. */
+enum {
+  BENCH_COUNT_DONE = 0,
+  BENCH_COUNT_REFUSED = 1, /* this system lets no process trace another */
+  BENCH_COUNT_FAILED = 2,  /* the traced process ended early, or badly */
+  BENCH_COUNT_ENDLESS = 3, /* more than `limit` instructions */
+};
+/* Starts this program with two arguments and counts the instructions that its first thread executes
+ * between each bench_mark() and the next, until there are `spans` counts. */
+int32_t bench_count_instructions(
+    const char *_Nonnull option, const char *_Nonnull name, uint64_t limit, uint32_t spans,
+    uint64_t *_Nonnull counts);
+/* The C library's name and version, and the C compiler's: instruction counts depend on both. */
+const char *_Nonnull bench_c_library(void);
+const char *_Nonnull bench_c_compiler(void);
+
+/* Starts this program with one argument, waits until it has ended, and returns the nanoseconds that
+ * it took; 0 if it could not be started or failed. */
+uint64_t bench_run_self(const char *_Nonnull argument);
+
+/* A place between two of which instructions are counted: a breakpoint. Deadly without a tracer. */
+static inline __attribute__((always_inline)) void bench_mark(void) {
+#if defined(__x86_64__)
+  __asm__ volatile("int3" : : : "memory");
+#elif defined(__aarch64__)
+  __asm__ volatile("brk #0" : : : "memory");
+#endif
+}
+
 /* Keeps the processor busy for so long. */
 void bench_spin(uint64_t nanoseconds);
 

@@ -41,7 +41,8 @@ public final class Scheduler: Sendable {
     }
   }
 
-  /// The scheduler of fibers that are made outside any other. Started on first use.
+  /// The scheduler of fibers that are made outside any other. Started on first use. No part of any
+  /// simulation.
   public static var shared: Scheduler { SharedScheduler.get() }
 
   /// Runs a function as a fiber, with the calling thread as worker 0, and returns what it returns
@@ -146,7 +147,8 @@ private enum SharedScheduler {
         _ = unsafe Unmanaged.passRetained(parents)
       }
       do throws(SchedulerError) {
-        let scheduler = try Scheduler()
+        // In a simulation too it is the process's own, with threads of the kernel.
+        let scheduler = try Seam.outside { () throws(SchedulerError) in try Scheduler() }
         unsafe current = scheduler
         return scheduler
       } catch {

@@ -42,8 +42,11 @@ enum Seam {
   }
 
   static func note(_ core: SchedulerCore) {
-    // SAFETY: the address of an object that lives as long as the run.
-    unsafe weft_seam_current()?.pointee.scheduler = Unmanaged.passUnretained(core).toOpaque()
+    // SAFETY: the address of an object that lives as long as the run. The first is the run's own;
+    // another that the body makes may end before it.
+    if let seam = unsafe weft_seam_current(), unsafe seam.pointee.scheduler == nil {
+      unsafe seam.pointee.scheduler = Unmanaged.passUnretained(core).toOpaque()
+    }
     simulator?.started(SimulatedScheduler(core))
   }
 
@@ -51,6 +54,15 @@ enum Seam {
   @inline(__always)
   static var refusesDirect: Bool {
     weft_seam_is_open() && weft_seam_choose(UInt32(WEFT_CHOICE_DIRECT), 2) == 1
+  }
+
+  /// Runs a function as outside of the simulation: for what outlives it.
+  static func outside<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+    // SAFETY: whoever entered the seam has it for as long as the run takes.
+    guard isSimulated, let seam = unsafe weft_seam_current() else { return try body() }
+    weft_seam_leave()
+    defer { unsafe weft_seam_enter(seam) }
+    return try body()
   }
 
   static func noteUnjoined(_ text: String) { simulator?.unjoined(text) }

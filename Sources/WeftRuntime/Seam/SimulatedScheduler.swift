@@ -49,7 +49,31 @@ package struct SimulatedScheduler {
     if word & WaitBits.parked == 0 { return "its wait is over, and it is in no queue" }
     if word & WaitBits.parkWait != 0, word & WaitBits.permit != 0 { return "it has a permit" }
     if WaitBits.ends(word, flags: word) { return "it is cancelled" }
-    return nil
+    return outstanding(state)
+  }
+
+  /// What a fiber waits for, and is there.
+  private func outstanding(_ state: ColdState) -> String? {
+    // SAFETY: a fiber that waits for a primitive keeps it, and no thread runs, so that nobody is
+    // under its lock. cweft_sync.h has the layouts.
+    // ORDERING: relaxed; no other thread runs.
+    switch state.reason {
+    case .semaphore:
+      guard let gate = unsafe UnsafeMutablePointer<weft_gate>(bitPattern: state.object),
+        let first = unsafe gate.pointee.line.first
+      else { return nil }
+      let permits = unsafe weft_word_load_relaxed(weft_gate_state(gate)) >> 1
+      return unsafe permits >= first.pointee.amount ? "the semaphore has the permits" : nil
+    case .receive, .send:
+      guard let channel = unsafe UnsafeMutablePointer<weft_channel>(bitPattern: state.object)
+      else { return nil }
+      let count = unsafe weft_word_load_relaxed(weft_channel_count(channel))
+      let isMet =
+        unsafe channel.pointee.receivers.first != nil && channel.pointee.senders.first != nil
+      if state.reason == .receive { return count > 0 || isMet ? "the channel has an element" : nil }
+      return unsafe count < channel.pointee.capacity || isMet ? "the channel has room" : nil
+    default: return nil
+    }
   }
 
   /// Fibers that could run, and none of the workers does: each worker with how many it has.

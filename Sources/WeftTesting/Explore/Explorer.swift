@@ -105,8 +105,9 @@ struct Explorer {
     if case .exhaustive(let preemptions) = configuration.policy {
       return try exploreAll(schedules, preemptions)
     }
+    let schedules = max(schedules, 0)
     var choices = 0
-    for index in 0..<UInt64(max(schedules, 0)) {
+    for index in 0..<UInt64(schedules) {
       let seed = seed &+ index
       let outcome = run(seed: seed, policy(seed))
       choices += outcome.choices

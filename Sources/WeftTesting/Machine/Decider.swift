@@ -64,6 +64,16 @@ struct Decider {
   }
 }
 
+extension Decider {
+  /// A fiber that yields waits for others, perhaps in a loop: by priorities it and its thread would
+  /// keep those that rank below from running for ever.
+  mutating func yielded(_ fiber: UInt64, on thread: UInt64) {
+    guard case .priorities = policy, !isOver else { return }
+    priorities.fallBehind(fiber | 1 << 63)
+    priorities.fallBehind(thread)
+  }
+}
+
 /// A policy as one run follows it.
 enum RunPolicy {
   case first
@@ -84,7 +94,8 @@ private struct Priorities {
 
   /// How many choices a run has nobody knows before: each power of two is as likely as another.
   init(depth: Int, _ random: inout SplitMix) {
-    for _ in 1..<max(depth, 1) {
+    // Where all are in by then, more tries would add none.
+    for _ in 1..<min(max(depth, 1), 1 << 16) {
       let power = 1 << random.below(12)
       changes.insert(power + random.below(power))
     }
@@ -93,17 +104,22 @@ private struct Priorities {
   mutating func highest(
     _ count: Int, _ random: inout SplitMix, _ name: (Int) -> UInt64
   ) -> Int {
-    choices += 1
-    var best = 0
-    var bestPriority = Int.min
-    for index in 0..<count {
-      let own = priority(name(index), &random)
-      if own > bestPriority { (best, bestPriority) = (index, own) }
+    while true {
+      choices += 1
+      var best = 0
+      var bestPriority = Int.min
+      for index in 0..<count {
+        let own = priority(name(index), &random)
+        if own > bestPriority { (best, bestPriority) = (index, own) }
+      }
+      guard changes.remove(choices) != nil else { return best }
+      fallBehind(name(best))
     }
-    guard changes.remove(choices) != nil else { return best }
-    byName[name(best)] = lowest
+  }
+
+  mutating func fallBehind(_ name: UInt64) {
+    byName[name] = lowest
     lowest -= 1
-    return highest(count, &random, name)
   }
 
   private mutating func priority(_ name: UInt64, _ random: inout SplitMix) -> Int {

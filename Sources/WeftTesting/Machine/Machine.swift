@@ -29,33 +29,33 @@ final class Machine {
   var timeline: Timeline?
   let reference: (instant: ContinuousClock.Instant, nanoseconds: UInt64)
 
-  private let home: UnsafeMutablePointer<weft_virtual>
-  private(set) var threads: [VirtualThread] = []
-  private(set) var current: VirtualThread!
+  let home: UnsafeMutablePointer<weft_virtual>
+  var threads: [VirtualThread] = []
+  var current: VirtualThread!
   private var conductor: VirtualThread!
   private var request = Request.none
-  private var schedulers: [SimulatedScheduler] = []
+  var schedulers: [SimulatedScheduler] = []
 
-  private(set) var steps = 0
+  var steps = 0
   /// Choices of who runs next, which some policies want to know the usual number of.
-  private(set) var choices = 0
+  var choices = 0
   /// Steps since anything happened but waiting for others.
-  private var idleSteps = 0
+  var idleSteps = 0
   private(set) var failure: SimulationFailure.Kind?
   private var unjoinedErrors: [String] = []
-  private var faultsAreOn = false
-  private var bodyHasEnded = false
+  var faultsAreOn = false
+  var bodyHasEnded = false
   private(set) var isQuiet = false
   private var hasCancelled = false
-  private(set) var isAbandoned = false
+  var isAbandoned = false
 
   /// What the conductor is asked to do.
   private enum Request { case none, quiet, cancel, end }
 
   /// 1 << 40 nanoseconds, some 18 minutes: the same in each run, and not zero.
-  private static let beginning: UInt64 = 1 << 40
+  static let beginning: UInt64 = 1 << 40
   /// As far as time gets while somebody polls: a century and more.
-  private static let end: UInt64 = 1 << 62
+  static let end: UInt64 = 1 << 62
 
   init(_ configuration: Simulation.Configuration, decider: Decider, traces: Bool) {
     self.configuration = configuration
@@ -169,7 +169,10 @@ final class Machine {
     let run: @convention(c) (UnsafeMutableRawPointer) -> Void = {
       unsafe Unmanaged<Start>.fromOpaque($0).takeRetainedValue().body()
     }
-    return unsafe startThread(run, argument).unsafelyUnwrapped
+    guard let thread = unsafe startThread(run, argument) else {
+      fatalError("weft: no memory for the threads of a simulation; run fewer at a time")
+    }
+    return thread
   }
 
   func startThread(
@@ -279,218 +282,6 @@ final class Machine {
       }
     }
     fail(lost.isEmpty ? .deadlock(waiting) : .lostWakeUp(lost))
-  }
-
-  // MARK: - Time
-
-  /// Jumps to the next moment for which a thread waits. False if none does.
-  @discardableResult
-  func passTime() -> Bool {
-    // SAFETY: our own memory.
-    let next = threads.lazy.filter { $0.state == .blocked }.map(\.deadline).min() ?? .max
-    if next == .max { return false }
-    if unsafe next > seam.pointee.clock {
-      unsafe seam.pointee.clock = next
-      timeline?.add(self, "time passes")
-    }
-    wakeSleepers()
-    return true
-  }
-
-  /// Those whose time has come, and those that were delayed. False if there are none.
-  @discardableResult
-  private func wakeSleepers() -> Bool {
-    var any = false
-    for thread in threads where thread.state == .blocked && thread.deadline <= clock {
-      wake(thread)
-      any = true
-    }
-    return any
-  }
-
-  private func wake(_ thread: VirtualThread) {
-    thread.state = .runnable
-    unsafe thread.word = nil
-    thread.deadline = .max
-  }
-
-  /// Nobody does anything but wait for time to pass, busily: it does, ever faster.
-  private func passIdleTime() {
-    // SAFETY: our own memory.
-    idleSteps += 1
-    if idleSteps < 64 { return }
-    let step = UInt64(1_000) << UInt64(min((idleSteps - 64) / 16, 32))
-    unsafe seam.pointee.clock = min(seam.pointee.clock + step, Machine.end)
-    wakeSleepers()
-  }
-
-  // MARK: - Faults
-
-  private func takes(_ fault: Simulation.Faults) -> Bool {
-    guard faultsAreOn, configuration.faults.contains(fault) else { return false }
-    let percent = configuration.faultPercent
-    return decider.decide(UInt32(WEFT_CHOICE_FAULT), 2, costs: true, percent: percent) == 1
-  }
-
-  func fails(_ fault: UInt32) -> Bool {
-    switch fault {
-    case UInt32(WEFT_FAULT_STACK): takes(.noStack)
-    case UInt32(WEFT_FAULT_THREAD): takes(.noThread)
-    default: takes(.cancellations)
-    }
-  }
-
-  /// Time passes, as while somebody computes, up to the next time limit of any thread or fiber.
-  private func jumpPerhaps() {
-    if !takes(.clockJumps) { return }
-    // SAFETY: our own memory.
-    let sleepers = threads.lazy.filter { $0.state == .blocked }.map(\.deadline)
-    let next = (Array(sleepers) + schedulers.map(\.nextDeadline)).filter { $0 > clock }.min()
-    guard let next, next < .max else { return }
-    unsafe seam.pointee.clock = next
-    timeline?.add(self, "time passes")
-    wakeSleepers()
-  }
-
-  /// It runs again when nobody else can.
-  private func delay(_ thread: VirtualThread) {
-    thread.state = .blocked
-    unsafe thread.word = nil
-    thread.deadline = clock
-  }
-}
-
-// MARK: - What the runtime asks
-
-extension Machine {
-  /// Another thread may run here.
-  func point(_ kind: UInt32) {
-    steps += 1
-    if steps > configuration.stepsMost { return giveUp() }
-    if kind == UInt32(WEFT_POINT_PAUSE) { return pause() }
-    for thread in threads where thread.isSpinning { thread.isSpinning = false }
-    if takes(.slowWorkers) {
-      delay(current)
-      continueWith(next(after: current))
-      return
-    }
-    var able = [current!]
-    for thread in threads where thread.state == .runnable && thread !== current {
-      able.append(thread)
-    }
-    if able.count < 2 { return }
-    choices += 1
-    continueWith(
-      able[
-        decider.decide(UInt32(WEFT_CHOICE_THREAD), able.count, costs: true) {
-          UInt64(able[$0].number)
-        }])
-  }
-
-  /// The running thread waits for what another one does: others go first, most often.
-  private func pause() {
-    passIdleTime()
-    if keepsLooking() { return }
-    current.isSpinning = true
-    continueWith(next(after: current))
-  }
-
-  private func keepsLooking() -> Bool {
-    if current.looks == 0 { return false }
-    current.looks -= 1
-    if current.persists { return true }
-    let others = threads.filter { $0.state == .runnable && !$0.isSpinning && $0 !== current }
-    if others.isEmpty { return false }
-    let able = others.prefix(1) + [current]
-    choices += 1
-    let chosen = decider.decide(UInt32(WEFT_CHOICE_THREAD), 2, costs: true) {
-      UInt64(able[$0].number)
-    }
-    current.persists = chosen == 1
-    return current.persists
-  }
-
-  private func giveUp() {
-    fail(.endless(steps: configuration.stepsMost))
-    isAbandoned = true
-    continueWith(nil)
-  }
-
-  /// The running thread sleeps on a word, if that is still what it expects.
-  func wait(_ word: UnsafeMutablePointer<weft_word>, _ expected: UInt32, _ nanoseconds: UInt64) {
-    // SAFETY: the caller's word lives while it sleeps on it, and no other thread runs.
-    point(UInt32(WEFT_POINT_WORD))
-    if unsafe UInt32(truncatingIfNeeded: weft_word_peek(word)) != expected { return }
-    if takes(.spuriousWakes) { return }
-    let (sum, overflow) = clock.addingReportingOverflow(nanoseconds)
-    current.state = .blocked
-    unsafe current.word = UnsafeMutableRawPointer(word)
-    current.deadline = overflow ? .max : sum
-    jumpPerhaps()
-    if current.state == .runnable { return }
-    current.looksAnew()
-    continueWith(next(after: current))
-  }
-
-  func wake(_ word: UnsafeMutablePointer<weft_word>, _ count: Int32) {
-    point(UInt32(WEFT_POINT_WORD))
-    var left = count
-    for thread in threads where left > 0 && thread.state == .blocked {
-      // SAFETY: only compared.
-      if unsafe thread.word != UnsafeMutableRawPointer(word) { continue }
-      left -= 1
-      idleSteps = 0
-      if takes(.delayedWakes) { delay(thread) } else { wake(thread) }
-    }
-  }
-
-  func choose(_ kind: UInt32, _ names: UnsafePointer<UInt64>?, _ count: UInt32) -> UInt32 {
-    // SAFETY: as many names as there are choices, or none.
-    if unsafe names != nil { choices += 1 }
-    let costs = kind == UInt32(WEFT_CHOICE_PREEMPT)
-    let chosen = decider.decide(kind, Int(count), costs: costs) { index in
-      unsafe names?[index] ?? UInt64(index)
-    }
-    return UInt32(chosen)
-  }
-
-  func note(_ what: UInt32, _ fiber: UnsafeMutablePointer<weft_fiber>) {
-    // SAFETY: whoever tells of a fiber holds it.
-    steps += 1
-    if steps > configuration.stepsMost { return giveUp() }
-    if what != UInt32(WEFT_NOTE_RUN) { jumpPerhaps() }
-    if what == UInt32(WEFT_NOTE_YIELD) {
-      passIdleTime()
-    } else if what == UInt32(WEFT_NOTE_RUN) {
-      current.looksAnew()
-    } else {
-      idleSteps = 0
-    }
-    unsafe timeline?.add(self, what, fiber)
-  }
-
-  func join(_ context: UnsafeMutablePointer<weft_virtual>) {
-    // SAFETY: contexts are destroyed when the run is over.
-    while unsafe context.pointee.has_ended == 0 {
-      current.state = .blocked
-      unsafe current.word = UnsafeMutableRawPointer(context)
-      current.deadline = .max
-      continueWith(next(after: current))
-    }
-  }
-
-  /// The running thread has ended.
-  ///
-  /// - Returns: who goes on.
-  func ended() -> UnsafeMutablePointer<weft_virtual> {
-    current.state = .ended
-    for thread in threads where thread.state == .blocked {
-      // SAFETY: only compared.
-      if unsafe thread.word == UnsafeMutableRawPointer(current.context) { wake(thread) }
-    }
-    guard let next = next(after: current) else { return unsafe home }
-    current = next
-    return unsafe next.context
   }
 }
 

@@ -70,11 +70,12 @@ struct Timeline {
     let shown = events.suffix(count)
     let threads = Set(shown.map(\.thread)).sorted()
     let width = 2 + (shown.map(\.text.count).max() ?? 0)
+    let timeWidth = max(12, 2 + (shown.map { Timeline.time($0.time).count }.max() ?? 0))
     func pad(_ text: String, _ width: Int) -> String {
       text + String(repeating: " ", count: max(0, width - text.count))
     }
     var lines = [
-      "  " + pad("time", 12)
+      "  " + pad("time", timeWidth)
         + threads.map { pad("thread \($0)", width) }.joined().trimmedEnd
     ]
     let left = dropped + events.count - shown.count
@@ -82,7 +83,7 @@ struct Timeline {
     for event in shown {
       let column = threads.firstIndex(of: event.thread) ?? 0
       lines.append(
-        "  " + pad(Timeline.time(event.time), 12)
+        "  " + pad(Timeline.time(event.time), timeWidth)
           + String(repeating: " ", count: column * width) + event.text)
     }
     return lines.joined(separator: "\n")

@@ -18,7 +18,8 @@ final class VirtualThread {
   var word: UnsafeMutableRawPointer?
   /// Until when; `UInt64.max`: for ever.
   var deadline = UInt64.max
-  /// It waits for what others do, and has looked since the last of them did anything.
+  /// It waits for what others do, and has looked since the last of them did anything. One that has
+  /// no looks left lets all others go first.
   var isSpinning = false
   /// How often it may still go on looking instead: since it last slept or changed fibers.
   var looks = VirtualThread.looksMost
