@@ -197,18 +197,17 @@ import WeftTesting
     let result = await #expect(
       processExitsWith: .failure, observing: [\.standardErrorContent]
     ) {
-      try Simulation.run(seed: 1) { try blocking { _ = descend(1_000_000) } }
+      try Simulation.run(seed: 1) { try blocking { _ = endless(0) } }
     }
     let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     if sanitizer == nil { #expect(text.contains("stack overflow in \"a simulated thread")) }
   }
 }
 
-@inline(never) private func descend(_ depth: Int) -> Int {
-  if depth == 0 { return 0 }
-  // SAFETY: within the bytes, during the call.
-  return unsafe withUnsafeTemporaryAllocation(byteCount: 512, alignment: 8) { bytes in
-    unsafe bytes.storeBytes(of: UInt8(truncatingIfNeeded: depth), as: UInt8.self)
-    return descend(depth - 1) &+ Int(unsafe bytes.load(as: UInt8.self))
-  }
+/// Recursion without end, in frames of some kilobytes, that no optimiser turns into a loop.
+@inline(never) @_optimize(none)
+private func endless(_ n: Int) -> Int {
+  var frame = InlineArray<512, Int>(repeating: n)
+  frame[n & 511] = n < 0 ? 0 : endless(n &+ 1)
+  return frame[0] &+ frame[511]
 }
