@@ -183,7 +183,7 @@ extension RuntimeTests {
       return unsafe weft_word_load_relaxed(weft_worker_stolen(core.workers[1]))
     }
 
-    @Test func stealTakesAllAtOnce() async {
+    @Test(.enabled(if: looksAtMemory)) func stealTakesAllAtOnce() async {
       await #expect(processExitsWith: .success) {
         asProgram(modes: "steal") {
           firstFailure(
@@ -202,7 +202,7 @@ extension RuntimeTests {
       }
     }
 
-    @Test func tinyCapacities() async {
+    @Test(.enabled(if: looksAtMemory)) func tinyCapacities() async {
       await #expect(processExitsWith: .success) {
         asProgram(modes: "tiny") {
           let cached = Scheduler.run(.init(workers: 1)) {
@@ -304,7 +304,7 @@ extension RuntimeTests {
       #expect(!errors.contains("it went on"))
     }
 
-    @Test func coroutinesHaveCanariesToo() async {
+    @Test(.enabled(if: looksAtMemory)) func coroutinesHaveCanariesToo() async {
       let result = await #expect(
         processExitsWith: .failure, observing: [\.standardErrorContent]
       ) {
@@ -335,7 +335,7 @@ extension RuntimeTests {
 
     // MARK: poison
 
-    @Test func stacksThatAreGivenBackAreFilled() async {
+    @Test(.enabled(if: looksAtMemory)) func stacksThatAreGivenBackAreFilled() async {
       await #expect(processExitsWith: .success) {
         asProgram(modes: "poison") {
           let pattern = UInt64(repeating: UInt8(WEFT_DEBUG_POISON_BYTE))

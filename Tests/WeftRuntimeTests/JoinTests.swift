@@ -113,7 +113,7 @@ extension RuntimeTests {
     }
 
     /// The same where frames are so large, as in debug builds, that nobody would notice.
-    @Test func bindingAStackWritesNothingBelowTheRecord() async {
+    @Test(.enabled(if: looksAtMemory)) func bindingAStackWritesNothingBelowTheRecord() async {
       await #expect(processExitsWith: .success) {
         asProgram {
           Scheduler.run(.init(workers: 1)) {

@@ -78,3 +78,7 @@ func asOnlyThread(_ body: () -> Int32) -> Never {
   if let signal = child.signal { writeToStandardError("the child ended by signal \(signal)\n") }
   exit(child.exitStatus ?? 99)
 }
+
+/// Tests that look at what lies on a stack, or leave records that nobody runs: the address sanitizer
+/// keeps variables elsewhere, and takes the records for leaks.
+let looksAtMemory = sanitizer != "address"
