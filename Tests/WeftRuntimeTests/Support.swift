@@ -79,6 +79,6 @@ func asOnlyThread(_ body: () -> Int32) -> Never {
   exit(child.exitStatus ?? 99)
 }
 
-/// Tests that look at what lies on a stack, or leave records that nobody runs: the address sanitizer
-/// keeps variables elsewhere, and takes the records for leaks.
+/// Tests that look at what lies on a stack, or leave records that nobody runs: the address
+/// sanitizer keeps variables elsewhere, and takes the records for leaks.
 let looksAtMemory = sanitizer != "address"
