@@ -41,17 +41,15 @@ enum {
   WEFT_POINT_LOCK = 3,  /* as WORD, and nothing of the runtime is held: a fiber may go first */
 };
 
-/* What a simulator is told. */
+/* What a simulator is told of a fiber. */
 enum {
-  WEFT_NOTE_SPAWN = 0,
-  WEFT_NOTE_START = 1, /* has a stack, and is about to run */
-  WEFT_NOTE_PARK = 2,
-  WEFT_NOTE_YIELD = 3,
-  WEFT_NOTE_JOIN = 4,
-  WEFT_NOTE_END = 5,
-  WEFT_NOTE_LEAVE = 6, /* goes to another worker */
-  WEFT_NOTE_RUN = 7,   /* goes on */
-  WEFT_NOTE_WAKE = 8,
+  WEFT_NOTE_PARK = 0,
+  WEFT_NOTE_YIELD = 1,
+  WEFT_NOTE_JOIN = 2,
+  WEFT_NOTE_END = 3,
+  WEFT_NOTE_LEAVE = 4, /* goes to another worker */
+  WEFT_NOTE_RUN = 5,   /* goes on, or begins */
+  WEFT_NOTE_WAKE = 6,
 };
 
 /* What is chosen. */
