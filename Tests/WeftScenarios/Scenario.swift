@@ -74,10 +74,3 @@ func require(
 ) throws {
   try Simulation.require(condition, comment(), fileID: fileID, line: line)
 }
-
-/// Counts up with a point in the middle: a number is lost where two do so at a time.
-func increment(_ shared: Shared<Int>) {
-  let old = shared.value
-  Simulation.point()
-  shared.value = old + 1
-}

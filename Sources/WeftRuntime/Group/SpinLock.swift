@@ -1,11 +1,5 @@
 import CWeft
 
-#if canImport(Darwin)
-  import Darwin
-#else
-  import Glibc
-#endif
-
 extension UnsafeMutablePointer where Pointee == weft_word {
   /// Takes the word as a lock that is held for some nanoseconds: no user code, no park inside.
   @inlinable @inline(__always)

@@ -21,12 +21,7 @@ extension Machine {
       able.append(thread)
     }
     if able.count < 2 { return }
-    choices += 1
-    continueWith(
-      able[
-        decider.decide(UInt32(WEFT_CHOICE_THREAD), able.count, costs: true) {
-          UInt64(able[$0].number)
-        }])
+    continueWith(chosen(among: able, costs: true))
   }
 
   /// The running thread waits for what another one does: others go first, most often.
@@ -48,12 +43,7 @@ extension Machine {
     if current.persists { return true }
     let others = othersAtWork
     if others.isEmpty { return false }
-    let able = others.prefix(1) + [current]
-    choices += 1
-    let chosen = decider.decide(UInt32(WEFT_CHOICE_THREAD), 2, costs: true) {
-      UInt64(able[$0].number)
-    }
-    current.persists = chosen == 1
+    current.persists = chosen(among: others.prefix(1) + [current], costs: true) === current
     return current.persists
   }
 
@@ -69,10 +59,9 @@ extension Machine {
     point(UInt32(WEFT_POINT_WORD))
     if unsafe UInt32(truncatingIfNeeded: weft_word_peek(word)) != expected { return }
     if takes(.spuriousWakes) { return }
-    let (sum, overflow) = clock.addingReportingOverflow(nanoseconds)
     current.state = .blocked
     unsafe current.word = UnsafeMutableRawPointer(word)
-    current.deadline = overflow ? .max : sum
+    current.deadline = saturatingSum(clock, nanoseconds)
     jumpPerhaps()
     if current.state == .runnable { return }
     current.looksAnew()

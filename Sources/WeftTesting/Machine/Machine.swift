@@ -218,12 +218,19 @@ final class Machine {
       // The one whose turn it is comes first.
       let turn = able.firstIndex { $0.number > thread.number } ?? 0
       able = Array(able[turn...] + able[..<turn])
-      choices += 1
-      return able[
-        decider.decide(UInt32(WEFT_CHOICE_THREAD), able.count, costs: false) {
-          UInt64(able[$0].number)
-        }]
+      return chosen(among: able, costs: false)
     }
+  }
+
+  /// One of those that can run.
+  ///
+  /// - Parameter costs: whether the first would go on as if nothing was.
+  func chosen(among able: [VirtualThread], costs: Bool) -> VirtualThread {
+    choices += 1
+    return able[
+      decider.decide(UInt32(WEFT_CHOICE_THREAD), able.count, costs: costs) {
+        UInt64(able[$0].number)
+      }]
   }
 
   /// Every thread but the conductor has ended.
