@@ -106,7 +106,10 @@ public enum StackPool {
   /// Gives the pages of all idle stacks that this thread can reach back to the kernel.
   ///
   /// - Complexity: O(idle stacks), some 200 ns each.
-  public static func trim() { weft_stack_trim() }
+  public static func trim() {
+    weft_stack_trim()
+    weft_record_trim()
+  }
 
   /// Which guard this kernel allows. Makes a stack if none was made yet.
   static var guardKind: RuntimeInfo.Guard {

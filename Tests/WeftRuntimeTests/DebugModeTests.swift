@@ -388,7 +388,7 @@ extension RuntimeTests {
             } else {
               unsafe record(address.value).pointee.cold.pointee.words.3 = wrong
             }
-            unsafe record(address.value).pointee.has_words = 1
+            unsafe record(address.value).pointee.flags |= UInt32(WEFT_FIBER_HAS_WORDS)
             fiber.unpark()
             fiber.join()
           }

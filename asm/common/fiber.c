@@ -49,15 +49,15 @@ void weft_fiber_swap_words(weft_fiber *from, weft_fiber *to, weft_worker *worker
   void *kept[4] = {*worker->access, three[0], three[1], three[2]};
   /* Words that a fiber left with are its words once: it may have ended what they were about when it
    * leaves next, on the fast path, which stores none. */
-  bool brings = to->has_words != 0;
+  bool brings = (to->flags & WEFT_FIBER_HAS_WORDS) != 0;
   *worker->access = brings ? to->cold->words[0] : NULL;
   for (int i = 0; i < 3; i++) three[i] = brings ? to->cold->words[i + 1] : NULL;
-  to->has_words = 0;
+  to->flags &= ~(uint32_t)WEFT_FIBER_HAS_WORDS;
   if (from->cold == NULL) return; /* it is ending, and leaves nothing open */
-  from->has_words = 0;
+  from->flags &= ~(uint32_t)WEFT_FIBER_HAS_WORDS;
   for (int i = 0; i < 4; i++) {
     from->cold->words[i] = kept[i];
-    from->has_words |= kept[i] != NULL;
+    if (kept[i] != NULL) from->flags |= WEFT_FIBER_HAS_WORDS;
   }
   pin_to_job(from, kept[1] != NULL || kept[2] != NULL, worker);
 }

@@ -36,6 +36,12 @@ typedef struct weft_stack_cache {
   char *top[WEFT_CACHE_ENTRIES];
 } weft_stack_cache;
 
+/* The same of fibers' objects. */
+typedef struct weft_record_cache {
+  uint32_t count;
+  void *object[WEFT_CACHE_ENTRIES];
+} weft_record_cache;
+
 /* What Weft keeps for a kernel thread; freed when the thread ends. */
 typedef struct weft_thread {
   weft_words words;
@@ -43,6 +49,7 @@ typedef struct weft_thread {
   bool concurrency_sought;
   uint8_t concurrency_rounds; /* searches that found nothing */
   void *alternate_stack; /* for the overflow handler; null where the thread had one already */
+  weft_record_cache records;
   weft_stack_cache stacks[WEFT_CLASSES];
 } weft_thread;
 
@@ -69,6 +76,11 @@ void weft_stack_flush_thread(weft_thread *thread);
 /* Around a fork(). */
 void weft_stack_lock_all(void);
 void weft_stack_unlock_all(void);
+
+/* record.c */
+void weft_record_flush_thread(weft_thread *thread);
+void weft_record_lock(void);
+void weft_record_unlock(void);
 
 /* overflow.c: installs the handler once, and gives this thread an alternate stack to run it on. */
 void weft_overflow_prepare_thread(weft_thread *thread);

@@ -421,9 +421,11 @@ uint64_t weft_stack_cached(void) {
 void weft_stack_lock_all(void) {
   for (uint32_t i = 0; i < WEFT_CLASSES; i++) pthread_mutex_lock(&pools[i].lock);
   weft_slab_lock();
+  weft_record_lock();
 }
 
 void weft_stack_unlock_all(void) {
+  weft_record_unlock();
   weft_slab_unlock();
   for (uint32_t i = 0; i < WEFT_CLASSES; i++) pthread_mutex_unlock(&pools[i].lock);
 }

@@ -40,6 +40,7 @@ static void thread_ended(void *record) {
   weft_tls_thread = NULL;
   weft_tls_access_word = NULL;
   weft_stack_flush_thread(thread);
+  weft_record_flush_thread(thread);
   weft_overflow_release_thread(thread);
   free(thread);
 }

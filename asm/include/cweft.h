@@ -7,6 +7,7 @@
 #include "cweft_debug.h"
 #include "cweft_fiber.h"
 #include "cweft_queue.h"
+#include "cweft_record.h"
 #include "cweft_stack.h"
 #include "cweft_switch.h"
 #include "cweft_sync.h"

@@ -57,25 +57,27 @@ typedef struct weft_fiber_cold {
  *   the rest              the fiber itself, and whoever made it before it was first queued
  */
 typedef struct weft_fiber {
-  /* What a yield touches comes first: with a thousand fibers every line is a cache miss. */
+  /* What a yield touches comes first: with a thousand fibers every line is a cache miss. The
+   * object's header is before it, so that the first line ends with errno. */
   weft_frame frame;
   struct weft_fiber *_Nullable next;     /* in a run queue or an inbox */
   struct weft_fiber *_Nullable previous; /* in a run queue */
   struct weft_queue *_Nullable queued;   /* the run queue that it is in; written under its lock */
   uint32_t flags;                        /* WEFT_FIBER_... */
-  uint32_t has_words;                    /* one of cold->words is not null */
   int32_t saved_errno;
+  /* The object's second cache line. */
   uint32_t pin_depth;                    /* Fiber.pinned, Swift jobs on the stack */
+  uint32_t stack_units;                  /* how large a stack it wants: weft_fiber_stack_bytes */
   weft_word wait;                        /* Wait.swift draws its states */
   struct weft_worker *_Nullable home;    /* who ran it last; of pinned fibers, the only worker */
   weft_fiber_cold *_Null_unspecified cold;       /* null while it has no stack */
   weft_link joiners;                     /* Join.swift */
   void *_Nullable body[2];               /* the user's closure; later the result, if it fits */
+  struct weft_group *_Nullable group;    /* whose child it is; outlives it */
+  /* The third, with two more words of the Swift object. */
   void *_Nullable runner[2];             /* the closure that knows its types */
-  uint64_t stack_bytes;
   weft_word id;                          /* 0 until somebody asks */
   weft_site site;
-  struct weft_group *_Nullable group;    /* whose child it is; outlives it */
 } weft_fiber;
 
 enum {
@@ -100,6 +102,8 @@ enum {
   WEFT_FIBER_NAMED = 131072, /* has a name of its own */
   WEFT_FIBER_MIGRATES = 524288, /* debug mode: is woken on another worker */
   WEFT_FIBER_SIMULATED = 1048576, /* belongs to a simulation: cweft_seam.h */
+  WEFT_FIBER_HAS_WORDS = 2097152, /* one of cold->words is not null */
+  WEFT_FIBER_POOLED = 4194304, /* its object's memory is cweft_record.h's */
 };
 
 /* What a group and its children share: GroupCore.swift.
@@ -325,7 +329,7 @@ WEFT_INLINE weft_worker *_Nonnull weft_fiber_switch_either(weft_fiber *_Nonnull 
   else weft_fp_switch(&from->frame.fpctl, &to->frame.fpctl, worker->fp_load_is_cheap);
   void **three = worker->concurrency;
   if (__builtin_expect(((uintptr_t)*worker->access | (uintptr_t)three[0] | (uintptr_t)three[1] |
-                        (uintptr_t)three[2] | to->has_words |
+                        (uintptr_t)three[2] | (to->flags & WEFT_FIBER_HAS_WORDS) |
                         (from->flags & WEFT_FIBER_IN_JOB)) != 0,
                        0)) {
     weft_fiber_swap_words(from, to, worker);
@@ -365,6 +369,14 @@ void *_Nullable weft_fiber_unbind(weft_fiber *_Nonnull fiber);
 void weft_fiber_destroy_sanitizer(void *_Nullable left);
 /* After it: gives back a stack that could not be given back before. */
 void weft_fiber_release_stack(weft_fiber *_Nonnull fiber);
+
+/* How large a stack it wants, rounded up to what 32 bits can say of 64 GiB. */
+WEFT_INLINE uint64_t weft_fiber_stack_bytes(const weft_fiber *_Nonnull fiber) {
+  return (uint64_t)fiber->stack_units * 32;
+}
+WEFT_INLINE void weft_fiber_set_stack_bytes(weft_fiber *_Nonnull fiber, uint64_t bytes) {
+  fiber->stack_units = (uint32_t)((bytes + 31) / 32);
+}
 
 /* A number that no other fiber of this process has; given out when first asked for. */
 uint64_t weft_fiber_id(weft_fiber *_Nonnull fiber);

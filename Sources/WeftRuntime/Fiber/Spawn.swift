@@ -13,19 +13,29 @@ import WeftContext
 func makeCell(
   name: String?, site: weft_site, stackBytes: UInt64, flags: UInt32, home: Worker
 ) -> Record {
-  let cell = FiberCell()
-  // SAFETY: nobody else knows the object yet, so the second reference (that of the run, dropped by
-  // WEFT_AFTER_END) needs no atomic operation.
-  if let name { unsafe cell.extras = FiberExtras(name: name) }
-  let record = unsafe cell.pointer
-  unsafe record.pointee.flags = name == nil ? flags : flags | .named
-  unsafe record.pointee.stack_bytes = stackBytes
+  // SAFETY: nobody else knows the object yet, and nothing of it is set but that it is pooled.
+  let record = unsafe Record(object: weft_record_acquire() ?? makeUnpooled())
+  if let name {
+    unsafe record.cell.extras = FiberExtras(name: name)
+    unsafe record.pointee.flags |= .named
+  }
+  unsafe record.pointee.flags |= flags
+  unsafe weft_fiber_set_stack_bytes(record, stackBytes)
   unsafe record.pointee.site = site
   unsafe record.pointee.home = home
   unsafe record.pointee.frame.fpctl = weft_fp_default()
-  let object = unsafe Unmanaged.passRetained(cell).toOpaque()
-  unsafe weft_retain_unshared(object)
   return unsafe record
+}
+
+/// An object such as weft_record_acquire gives, in memory of its own: under sanitizers, or where
+/// there is none in the pool.
+@inline(never)
+private func makeUnpooled() -> UnsafeMutableRawPointer {
+  // SAFETY: nobody else knows the object yet, so the second reference (that of the run, dropped by
+  // WEFT_AFTER_END) needs no atomic operation.
+  let object = unsafe Unmanaged.passRetained(FiberCell()).toOpaque()
+  unsafe weft_retain_unshared(object)
+  return unsafe object
 }
 
 /// Makes a fiber whose closure the caller puts in.

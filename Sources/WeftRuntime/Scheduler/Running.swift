@@ -95,6 +95,7 @@ extension SchedulerCore {
     if configuration.pinsWorkers { weft_cpu_unpin() }
     if isWatched { weft_capture_restore() }
     _ = weft_stack_settle(true)
+    _ = weft_record_settle(true)
     weft_threads_leave()
   }
 

@@ -61,6 +61,7 @@ final class SchedulerCore: @unchecked Sendable {
     threads = Array(repeating: nil, count: capacity)
     forkGeneration = weft_fork_generation()
     let biased = weft_membarrier_register()
+    FiberCell.prepareMemory()
     RuntimeInfo.findWordsOfThisThread()
     // SAFETY: the record of the words lives as long as this thread.
     unsafe migratesStarted =

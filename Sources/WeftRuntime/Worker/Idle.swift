@@ -329,7 +329,7 @@ extension SchedulerCore {
     // What a million fibers leave is looked at once more, in case they come back soon.
     // SAFETY: as above.
     let settleLimit: UInt64 =
-      !Seam.isSimulated && weft_stack_settle(false) ? 1_000_000_000 : never
+      !Seam.isSimulated && settleMemory() ? 1_000_000_000 : never
     if unsafe becomeKeeper(worker) {
       unsafe keepWatch(worker, limit: min(limit, settleLimit))
     } else {
@@ -338,6 +338,12 @@ extension SchedulerCore {
       if limit > 0 { unsafe weft_futex_wait(weft_worker_sleeping(worker), 1, limit) }
     }
     return unsafe !clearIdle(worker)
+  }
+
+  /// True if something is left for later.
+  private func settleMemory() -> Bool {
+    let (stacks, records) = (weft_stack_settle(false), weft_record_settle(false))
+    return stacks || records
   }
 
   private func aLoneOneWaits(besides worker: Worker) -> Bool {

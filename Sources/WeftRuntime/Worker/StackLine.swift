@@ -44,7 +44,7 @@ extension SchedulerCore {
   func joinStackLine(_ record: Record, _ error: StackError?) {
     // SAFETY: the caller holds the fiber: it is in no queue. A word of this scheduler.
     // ORDERING: the count is raised under the lock that whoever finds it raised takes.
-    let stackClass = unsafe weft_stack_class(Int(record.pointee.stack_bytes))
+    let stackClass = unsafe weft_stack_class(Int(weft_fiber_stack_bytes(record)))
     lifeLock.withLock {
       if let error { noteRefusal(stackClass, error) }
       unsafe stackLines[Int(stackClass)].append(record)
@@ -115,7 +115,7 @@ func bindStack(_ record: Record, _ worker: Worker) -> Bool {
   // ORDERING: relaxed; a hint that saves attempts.
   let refused = unsafe weft_word_load_relaxed(weft_pool_refused(worker.pointee.pool))
   var stack = unsafe weft_stack()
-  if unsafe refused == 0 || refused >> weft_stack_class(Int(record.pointee.stack_bytes)) & 1 == 0 {
+  if unsafe refused == 0 || refused >> weft_stack_class(Int(weft_fiber_stack_bytes(record))) & 1 == 0 {
     let failure = unsafe takeStack(for: record, &stack)
     if failure == WEFT_STACK_OK { return true }
     let error = unsafe stackFailure(failure, record, stack)
@@ -130,7 +130,7 @@ func bindStack(_ record: Record, _ worker: Worker) -> Bool {
 @inline(__always)
 private func takeStack(for record: Record, _ stack: inout weft_stack) -> weft_stack_failure {
   // SAFETY: the fiber never ran, and is the caller's; so is the stack, until it goes over to it.
-  let failure = unsafe weft_stack_acquire(Int(record.pointee.stack_bytes), &stack)
+  let failure = unsafe weft_stack_acquire(Int(weft_fiber_stack_bytes(record)), &stack)
   if failure != WEFT_STACK_OK { return failure }
   unsafe weft_fiber_bind(record, &stack, fiberMain)
   if unsafe record.pointee.flags & .named != 0 { unsafe record.reserveName() }
@@ -146,5 +146,5 @@ private func stackFailure(_ failure: weft_stack_failure, _ record: Record, _ sta
 {
   // SAFETY: the caller has the fiber; numbers.
   unsafe StackError(
-    failure, requested: .bytes(Int(record.pointee.stack_bytes)), errno: stack.error)
+    failure, requested: .bytes(Int(weft_fiber_stack_bytes(record))), errno: stack.error)
 }
