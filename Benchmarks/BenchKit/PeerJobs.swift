@@ -44,8 +44,10 @@ public struct PeerJob: Equatable, Sendable {
     + rows(
       "sync.channel.4to4", [1, 2], "ns/element", "The same, four send and four receive.")
     + rows(
-      "sync.select.4", [1, 2], "ns/element", "Wait for one of four channels; another sends in turn."
-    )
+      "sync.select.4", [1, 2], "ns/element",
+      "Wait for one of four unbuffered channels; another sends in turn.")
+    + rows(
+      "sync.select.4.buffered", [1, 2], "ns/element", "The same, each channel with room for one.")
     + rows("sync.mutex.alone", [1], "ns", "Lock, add, unlock, by one task.")
     + rows("sync.mutex.four", [1, 2], "ns", "The same by four tasks on one lock.")
     + rows(

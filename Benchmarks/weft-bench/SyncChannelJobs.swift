@@ -66,9 +66,9 @@ private func throughput(_ count: Int, pairs: Int) throws -> Double {
 
 // MARK: - Select
 
-/// One selects among channels to which another sends in turn; each time it has to wait.
-private func selecting(_ count: Int, among cases: Int) throws -> Double {
-  let channels = (0..<cases).map { _ in Channel<Int>() }
+/// One selects among channels to which another sends in turn; without room it waits each time.
+private func selecting(_ count: Int, among cases: Int, capacity: Int = 0) throws -> Double {
+  let channels = (0..<cases).map { _ in Channel<Int>(capacity: capacity) }
   let sender = Fiber { () throws -> Void in
     for number in 0..<count { try channels[number % cases].send(number) }
   }
@@ -229,6 +229,9 @@ private var selectJobs: [Job] {
       unit: "ns/element"
     ) { try selecting($0, among: cases) }
   }
+    + poolJobs(
+      "sync.select.4.buffered", "Select among 4 channels with room for one.", unit: "ns/element"
+    ) { try selecting($0, among: 4, capacity: 1) }
     + poolJobs(
       "sync.select.ready", "Send to one of four channels, select among them.", unit: "ns/element",
       purpose: .regression

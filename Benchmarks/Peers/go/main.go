@@ -208,31 +208,33 @@ func channel(pairs int) func(n int) {
 	}
 }
 
-func selectFour(n int) {
-	var channels [4]chan int
-	for i := range channels {
-		channels[i] = make(chan int)
-	}
-	go func() {
-		for i := range n {
-			channels[i%4] <- i
+func selectFour(room int) func(n int) {
+	return func(n int) {
+		var channels [4]chan int
+		for i := range channels {
+			channels[i] = make(chan int, room)
 		}
-	}()
-	sum := 0
-	a, b, c, d := channels[0], channels[1], channels[2], channels[3]
-	for range n {
-		select {
-		case number := <-a:
-			sum += number
-		case number := <-b:
-			sum += number
-		case number := <-c:
-			sum += number
-		case number := <-d:
-			sum += number
+		go func() {
+			for i := range n {
+				channels[i%4] <- i
+			}
+		}()
+		sum := 0
+		a, b, c, d := channels[0], channels[1], channels[2], channels[3]
+		for range n {
+			select {
+			case number := <-a:
+				sum += number
+			case number := <-b:
+				sum += number
+			case number := <-c:
+				sum += number
+			case number := <-d:
+				sum += number
+			}
 		}
+		must(sum == n*(n-1)/2, "select")
 	}
-	must(sum == n*(n-1)/2, "select")
 }
 
 func mutex(goroutines int) func(n int) {
@@ -324,7 +326,8 @@ var jobs = []job{
 	timed("sync.rendezvous", "ns/round trip", rendezvous),
 	timed("sync.channel.1to1", "ns/element", channel(1)),
 	timed("sync.channel.4to4", "ns/element", channel(4)),
-	timed("sync.select.4", "ns/element", selectFour),
+	timed("sync.select.4", "ns/element", selectFour(0)),
+	timed("sync.select.4.buffered", "ns/element", selectFour(1)),
 	timed("sync.mutex.alone", "ns", mutex(1)),
 	timed("sync.mutex.four", "ns", mutex(4)),
 	{"pool.memory.parked", "B each", parkedMemory},

@@ -44,7 +44,7 @@ const JOBS: &[(&str, &str, Method)] = &[
     ("sync.rendezvous", "ns/round trip", Timed(|n| Box::pin(rendezvous(n)))),
     ("sync.channel.1to1", "ns/element", Timed(|n| Box::pin(channel_one(n)))),
     ("sync.channel.4to4", "ns/element", Timed(|n| Box::pin(channel_four(n)))),
-    ("sync.select.4", "ns/element", Timed(|n| Box::pin(select_four(n)))),
+    ("sync.select.4.buffered", "ns/element", Timed(|n| Box::pin(select_four(n)))),
     ("sync.mutex.alone", "ns", Timed(|n| Box::pin(mutex(n, 1)))),
     ("sync.mutex.four", "ns", Timed(|n| Box::pin(mutex(n, 4)))),
     ("pool.memory.parked", "B each", Gauge(|| Box::pin(parked_memory()))),
