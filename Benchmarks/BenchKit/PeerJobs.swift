@@ -45,7 +45,7 @@ public struct PeerJob: Equatable, Sendable {
       "sync.channel.4to4", [1, 2], "ns/element", "The same, four send and four receive.")
     + rows(
       "sync.select.4", [1, 2], "ns/element",
-      "Wait for one of four unbuffered channels; another sends in turn.")
+      "Wait for one of four unbuffered channels, to each of which another task sends.")
     + rows(
       "sync.select.4.buffered", [1, 2], "ns/element", "The same, each channel with room for one.")
     + rows("sync.mutex.alone", [1], "ns", "Lock, add, unlock, by one task.")

@@ -66,11 +66,13 @@ private func throughput(_ count: Int, pairs: Int) throws -> Double {
 
 // MARK: - Select
 
-/// One selects among channels to which another sends in turn; without room it waits each time.
+/// One selects among channels, to each of which another sends.
 private func selecting(_ count: Int, among cases: Int, capacity: Int = 0) throws -> Double {
   let channels = (0..<cases).map { _ in Channel<Int>(capacity: capacity) }
-  let sender = Fiber { () throws -> Void in
-    for number in 0..<count { try channels[number % cases].send(number) }
+  let senders = channels.enumerated().map { first, channel in
+    Fiber { () throws -> Void in
+      for number in stride(from: first, to: count, by: cases) { try channel.send(number) }
+    }
   }
   var sum = 0
   let elapsed = try Stopwatch.nanoseconds {
@@ -80,7 +82,7 @@ private func selecting(_ count: Int, among cases: Int, capacity: Int = 0) throws
     default: for _ in 0..<count { sum += try selectOfEight(channels) }
     }
   }
-  try sender.join()
+  for sender in senders { try sender.join() }
   try check(sum, is: triangle(count))
   return elapsed
 }
@@ -225,12 +227,13 @@ private var channelJobs: [Job] {
 private var selectJobs: [Job] {
   [2, 4, 8].flatMap { cases in
     poolJobs(
-      "sync.select.\(cases)", "Select among \(cases) channels, each time with a wait.",
+      "sync.select.\(cases)", "Select among \(cases) unbuffered channels, a sender each.",
       unit: "ns/element"
     ) { try selecting($0, among: cases) }
   }
     + poolJobs(
-      "sync.select.4.buffered", "Select among 4 channels with room for one.", unit: "ns/element"
+      "sync.select.4.buffered", "Select among 4 channels with room for one, a sender each.",
+      unit: "ns/element"
     ) { try selecting($0, among: 4, capacity: 1) }
     + poolJobs(
       "sync.select.ready", "Send to one of four channels, select among them.", unit: "ns/element",

@@ -211,14 +211,14 @@ func channel(pairs int) func(n int) {
 func selectFour(room int) func(n int) {
 	return func(n int) {
 		var channels [4]chan int
-		for i := range channels {
-			channels[i] = make(chan int, room)
+		for first := range channels {
+			channels[first] = make(chan int, room)
+			go func() {
+				for i := first; i < n; i += 4 {
+					channels[first] <- i
+				}
+			}()
 		}
-		go func() {
-			for i := range n {
-				channels[i%4] <- i
-			}
-		}()
 		sum := 0
 		a, b, c, d := channels[0], channels[1], channels[2], channels[3]
 		for range n {

@@ -183,14 +183,13 @@ async fn select_four(n: usize) {
     let (second, mut b) = mpsc::channel(1);
     let (third, mut c) = mpsc::channel(1);
     let (fourth, mut d) = mpsc::channel(1);
-    let senders = [first, second, third, fourth];
-    let sender = tokio::spawn(async move {
-        for number in 0..n {
-            senders[number % 4].send(number).await.unwrap()
-        }
-        // Keeps the channels open until all has been received.
-        senders
-    });
+    for (start, sender) in [first, second, third, fourth].into_iter().enumerate() {
+        tokio::spawn(async move {
+            for number in (start..n).step_by(4) {
+                sender.send(number).await.unwrap()
+            }
+        });
+    }
     let mut sum = 0;
     for _ in 0..n {
         sum += tokio::select! {
@@ -200,7 +199,6 @@ async fn select_four(n: usize) {
             Some(number) = d.recv() => number,
         };
     }
-    drop(sender.await);
     assert_eq!(sum, triangle(n));
 }
 
