@@ -66,12 +66,16 @@ private func throughput(_ count: Int, pairs: Int) throws -> Double {
 
 // MARK: - Select
 
-/// One selects among channels, to each of which another sends.
-private func selecting(_ count: Int, among cases: Int, capacity: Int = 0) throws -> Double {
+/// One selects among channels to which others send, each to some of them in turn.
+private func selecting(
+  _ count: Int, among cases: Int, capacity: Int = 0, senders: Int = 1
+) throws -> Double {
   let channels = (0..<cases).map { _ in Channel<Int>(capacity: capacity) }
-  let senders = channels.enumerated().map { first, channel in
+  let senders = (0..<senders).map { first in
     Fiber { () throws -> Void in
-      for number in stride(from: first, to: count, by: cases) { try channel.send(number) }
+      for number in stride(from: first, to: count, by: senders) {
+        try channels[number % cases].send(number)
+      }
     }
   }
   var sum = 0
@@ -227,14 +231,14 @@ private var channelJobs: [Job] {
 private var selectJobs: [Job] {
   [2, 4, 8].flatMap { cases in
     poolJobs(
-      "sync.select.\(cases)", "Select among \(cases) unbuffered channels, a sender each.",
+      "sync.select.\(cases)", "Select among \(cases) channels, each time with a wait.",
       unit: "ns/element"
     ) { try selecting($0, among: cases) }
   }
     + poolJobs(
       "sync.select.4.buffered", "Select among 4 channels with room for one, a sender each.",
       unit: "ns/element"
-    ) { try selecting($0, among: 4, capacity: 1) }
+    ) { try selecting($0, among: 4, capacity: 1, senders: 4) }
     + poolJobs(
       "sync.select.ready", "Send to one of four channels, select among them.", unit: "ns/element",
       purpose: .regression

@@ -14,6 +14,7 @@
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #endif
 
@@ -39,6 +40,18 @@ uint64_t weft_clock_now(void) {
   clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t weft_timer_slack(uint64_t nanoseconds) {
+#if defined(__linux__)
+  int before = prctl(PR_GET_TIMERSLACK);
+  if (before <= 0 || nanoseconds == 0) return 0;
+  prctl(PR_SET_TIMERSLACK, (unsigned long)nanoseconds);
+  return (uint64_t)before;
+#else
+  (void)nanoseconds;
+  return 0;
+#endif
 }
 
 /* ---- Sleeping on a word ---- */

@@ -205,7 +205,8 @@ typedef struct weft_worker {
   weft_link mailbox;                     /* pinned to this worker */
   weft_link offer;                       /* a lone fiber, held out to searchers: Waking.swift */
   weft_word away;                        /* takes no general work: WEFT_AWAY_... */
-  uint8_t pad[32];
+  weft_word turning;                     /* 1: its queue turns over fast: Stealing.swift */
+  uint8_t pad[24];
   weft_word sleeping;                    /* futex word in its low half: Idle.swift */
   weft_word next_deadline;               /* earliest timer; UINT64_MAX: none */
   weft_word timer_lock;
@@ -219,7 +220,9 @@ typedef struct weft_worker {
   void *_Nullable scheduler;             /* unretained Swift object: for slow paths only */
   uint64_t random;
   uint64_t spin_rounds;                  /* of a search for work: Idle.swift */
+  uint64_t patience;                     /* searches that left a queue because it turned over */
   uint64_t thread;                       /* kernel thread id */
+  uint64_t timer_slack;                  /* the thread's, before it became a worker */
   int32_t wake_fd;
   int32_t cpu;                           /* pinned to, or -1 */
   void *_Nullable dummies[4];            /* stand-ins for words that are not there */
@@ -500,6 +503,7 @@ WEFT_WORKER_FIELD(weft_word, sleeping)
 WEFT_WORKER_FIELD(weft_word, next_deadline)
 WEFT_WORKER_FIELD(weft_word, timer_lock)
 WEFT_WORKER_FIELD(weft_word, away)
+WEFT_WORKER_FIELD(weft_word, turning)
 WEFT_WORKER_FIELD(weft_word, ran)
 WEFT_WORKER_FIELD(weft_word, spawned)
 WEFT_WORKER_FIELD(weft_word, ended)

@@ -208,14 +208,16 @@ func channel(pairs int) func(n int) {
 	}
 }
 
-func selectFour(room int) func(n int) {
+func selectFour(room, senders int) func(n int) {
 	return func(n int) {
 		var channels [4]chan int
-		for first := range channels {
-			channels[first] = make(chan int, room)
+		for i := range channels {
+			channels[i] = make(chan int, room)
+		}
+		for first := range senders {
 			go func() {
-				for i := first; i < n; i += 4 {
-					channels[first] <- i
+				for i := first; i < n; i += senders {
+					channels[i%4] <- i
 				}
 			}()
 		}
@@ -326,8 +328,8 @@ var jobs = []job{
 	timed("sync.rendezvous", "ns/round trip", rendezvous),
 	timed("sync.channel.1to1", "ns/element", channel(1)),
 	timed("sync.channel.4to4", "ns/element", channel(4)),
-	timed("sync.select.4", "ns/element", selectFour(0)),
-	timed("sync.select.4.buffered", "ns/element", selectFour(1)),
+	timed("sync.select.4", "ns/element", selectFour(0, 1)),
+	timed("sync.select.4.buffered", "ns/element", selectFour(1, 4)),
 	timed("sync.mutex.alone", "ns", mutex(1)),
 	timed("sync.mutex.four", "ns", mutex(4)),
 	{"pool.memory.parked", "B each", parkedMemory},

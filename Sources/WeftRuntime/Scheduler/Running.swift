@@ -68,6 +68,8 @@ extension SchedulerCore {
     unsafe weft_worker_prepare(worker)
     if !Seam.isSimulated {
       weft_threads_enter()
+      // Sleepers are gathered by the timers here, where it can be done without being late.
+      unsafe worker.pointee.timer_slack = weft_timer_slack(1)
       if isWatched { weft_capture_allow() }
     }
     unsafe weft_worker_set_current(worker)
@@ -94,6 +96,8 @@ extension SchedulerCore {
     if Seam.isSimulated { return }
     if configuration.pinsWorkers { weft_cpu_unpin() }
     if isWatched { weft_capture_restore() }
+    // SAFETY: this thread's worker still.
+    _ = weft_timer_slack(unsafe worker.pointee.timer_slack)
     _ = weft_stack_settle(true)
     _ = weft_record_settle(true)
     weft_threads_leave()

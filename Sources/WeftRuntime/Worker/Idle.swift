@@ -43,9 +43,9 @@ func workAdded(on worker: Worker) {
   let words = unsafe SharedWords(of: worker)
   if unsafe weft_word_load_relaxed(words.sleepers) == 0 { return }
   // A lone fiber is for one that naps to take. Where nobody naps, since all slept when this worker
-  // was woken, somebody has to be woken to it.
-  if unsafe weft_word_load_relaxed(weft_worker_queue_stealable(worker)) < 2
-    && weft_word_load_relaxed(words.napping) != 0
+  // was woken, somebody has to be woken to it. So is a queue that turns over (Stealing.swift).
+  let count = unsafe weft_word_load_relaxed(weft_worker_queue_stealable(worker))
+  if unsafe count < 2 || isTurning(worker, count), unsafe weft_word_load_relaxed(words.napping) != 0
   {
     return
   }
@@ -209,7 +209,7 @@ extension SchedulerCore {
     for index in 0..<capacity {
       let other = unsafe workers[index]
       let stealable = unsafe weft_word_load_acquire(weft_worker_queue_stealable(other))
-      if stealable >= debug.worthALook { return true }
+      if stealable >= debug.worthALook, unsafe !isTurning(other, stealable) { return true }
       if unsafe weft_link_load_acquire(weft_worker_inbox(other)) != 0 { return true }
     }
     return false
@@ -224,6 +224,7 @@ extension SchedulerCore {
     let started = weft_clock_now()
     unsafe weft_word_store_relaxed(weft_worker_idle_since(worker), started)
     unsafe weft_word_store_relaxed(weft_worker_stacks_cached(worker), weft_stack_cached())
+    unsafe markTurning(worker, false)
     defer {
       unsafe weft_word_store_relaxed(weft_worker_idle_since(worker), 0)
       unsafe weft_word_bump(

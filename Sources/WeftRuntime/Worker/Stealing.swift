@@ -5,7 +5,7 @@ let spinRoundsMost = 240
 let spinNanoseconds: UInt64 = 10_000
 private let spinRoundsLeast = 97
 /// Time does not pass while a simulated thread spins.
-private let spinRoundsSimulated = SeenOffer.looks
+private let spinRoundsSimulated = 3
 
 /// What a search saw of another worker: its switches at first, its queue's length at last.
 struct Look {
@@ -15,6 +15,51 @@ struct Look {
 
 /// As many fibers are worth a steal in any case, and are what it takes at most.
 let stealMost: UInt64 = 256
+
+// Queues that turn over. Fibers that hand each other elements run for some hundred nanoseconds at a
+// time, and together they are in one cache: to take half of them away makes all of them slower, and
+// they gather again where they wake each other. So a short queue whose worker switches all the time
+// is left alone at first, and where all that were in it have had their turn since the search began,
+// it is marked as turning: its worker wakes nobody for it, and a searcher takes a nap, as it does
+// over a lone fiber. Should it still be so after some searches, 2 ms later, half of it is taken: they
+// may have nothing to do with each other.
+
+/// Longer queues are work enough for two, however fast they turn over.
+let turningMost: UInt64 = 16
+/// Searches in a row that leave such a queue alone.
+private let patienceMost: UInt64 = 6
+
+/// Whether a search found so, and the queue is still short.
+func isTurning(_ worker: Worker, _ count: UInt64) -> Bool {
+  // SAFETY: an atomic word of a worker, which lives as long as its scheduler, and so the caller.
+  // ORDERING: relaxed; a hint, which a nap later is looked at again.
+  unsafe count < turningMost && weft_word_load_relaxed(weft_worker_turning(worker)) != 0
+}
+
+func markTurning(_ worker: Worker, _ isTurning: Bool) {
+  // SAFETY: as above.
+  // ORDERING: relaxed; a hint. Written only where it changes: its line is the owner's.
+  let word = unsafe weft_worker_turning(worker)
+  let value: UInt64 = isTurning ? 1 : 0
+  if unsafe weft_word_load_relaxed(word) != value { unsafe weft_word_store_relaxed(word, value) }
+}
+
+/// What a search thinks of another worker's queue, from which there have been so many switches since
+/// it began: whether to leave it alone.
+private func leavesAlone(
+  _ victim: Worker, _ worker: Worker, count: UInt64, switches: UInt64, last: Bool
+) -> Bool {
+  // SAFETY: on the searcher's own thread, which alone uses `patience`.
+  if count >= turningMost || switches < 2 {
+    unsafe markTurning(victim, false)
+    return false
+  }
+  if !last { return true }
+  let leaves = unsafe switches >= count && worker.pointee.patience < patienceMost
+  unsafe markTurning(victim, leaves)
+  unsafe worker.pointee.patience = leaves ? worker.pointee.patience + 1 : 0
+  return leaves
+}
 
 extension SchedulerCore {
   /// A short spin over everybody's queues. One that finds nothing makes the next one shorter, one
@@ -86,6 +131,12 @@ extension SchedulerCore {
       let held = unsafe isStill ? weft_link_load_relaxed(weft_worker_offer(victim)) : 0
       if held != 0, unsafe takeOffer(held, from: victim, worker) { return true }
       if count == 0 { continue }
+      // SAFETY: as above.
+      if count >= 2, !takesAll, known.tick != .max,
+        unsafe leavesAlone(victim, worker, count: count, switches: tick &- known.tick, last: last)
+      {
+        continue
+      }
       let isWorth =
         count >= stealMost || count >= 2 && (last || count <= known.count)
         || isStill
