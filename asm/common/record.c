@@ -1,4 +1,4 @@
-/* record.c - the pool of fibers' objects: this thread's cache, and the chunks that it is filled from.
+/* record.c - the pool of fibers' objects: this thread's cache, and the chunks that fill it.
  *
  *   thread cache (64)  <-- half at a time -->  chunks of 256 KiB: partly used, empty, or clean
  *   no lock, LIFO                              one lock          (empty, pages given back)

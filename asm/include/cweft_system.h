@@ -16,8 +16,8 @@ void weft_futex_wait(weft_word *_Nonnull word, uint32_t expected, uint64_t nanos
 void weft_futex_wake(weft_word *_Nonnull word, int32_t count);
 
 /* How much later than asked the kernel may end this thread's waits, to gather several: 50 us unless
- * somebody said otherwise. Sets it, and returns what it was; 0 where there is no such thing. Threads
- * that this one starts begin with its. */
+ * somebody said otherwise. Sets it, and returns what it was; 0 where there is no such thing.
+ * Threads that this one starts begin with its. */
 uint64_t weft_timer_slack(uint64_t nanoseconds);
 
 /* Registers the process for membarrier. False where it is refused: use unbiased queues. */

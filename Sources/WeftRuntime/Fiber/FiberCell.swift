@@ -56,7 +56,8 @@ extension FiberCell {
   /// Tells the pool what its objects are. Before the first fiber.
   static func prepareMemory() {
     // SAFETY: of a class that needs no set-up the metatype is the address of its metadata.
-    unsafe weft_record_prepare(unsafeBitCast(FiberCell.self as AnyObject.Type, to: UnsafeRawPointer.self))
+    let type: AnyObject.Type = FiberCell.self
+    unsafe weft_record_prepare(unsafeBitCast(type, to: UnsafeRawPointer.self))
   }
 }
 

@@ -18,9 +18,9 @@ extension UnsafeMutablePointer where Pointee == weft_word {
   func lockContended() {
     // SAFETY: as in lock().
     // ORDERING: as in lock().
-    // A look takes the line from the holder, and costs both more than what the lock is held for: so
-    // the first comes late, and the others later. Meanwhile whoever has the line takes the lock again
-    // and again, at the price that it has alone.
+    // A look takes the line from the holder, and costs both more than what the lock is held for:
+    // so the first comes late, and the others later. Meanwhile whoever has the line takes the lock
+    // again and again, at the price that it has alone.
     var pauses = pausesFirst
     while true {
       for _ in 0..<pauses { weft_pause() }

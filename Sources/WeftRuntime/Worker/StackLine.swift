@@ -115,7 +115,8 @@ func bindStack(_ record: Record, _ worker: Worker) -> Bool {
   // ORDERING: relaxed; a hint that saves attempts.
   let refused = unsafe weft_word_load_relaxed(weft_pool_refused(worker.pointee.pool))
   var stack = unsafe weft_stack()
-  if unsafe refused == 0 || refused >> weft_stack_class(Int(weft_fiber_stack_bytes(record))) & 1 == 0 {
+  let bytes = unsafe Int(weft_fiber_stack_bytes(record))
+  if refused == 0 || refused >> weft_stack_class(bytes) & 1 == 0 {
     let failure = unsafe takeStack(for: record, &stack)
     if failure == WEFT_STACK_OK { return true }
     let error = unsafe stackFailure(failure, record, stack)

@@ -21,8 +21,8 @@ let stealMost: UInt64 = 256
 // they gather again where they wake each other. So a short queue whose worker switches all the time
 // is left alone at first, and where all that were in it have had their turn since the search began,
 // it is marked as turning: its worker wakes nobody for it, and a searcher takes a nap, as it does
-// over a lone fiber. Should it still be so after some searches, 2 ms later, half of it is taken: they
-// may have nothing to do with each other.
+// over a lone fiber. Should it still be so after some searches, 2 ms later, half of it is taken:
+// they may have nothing to do with each other.
 
 /// Longer queues are work enough for two, however fast they turn over.
 let turningMost: UInt64 = 16
@@ -44,8 +44,8 @@ func markTurning(_ worker: Worker, _ isTurning: Bool) {
   if unsafe weft_word_load_relaxed(word) != value { unsafe weft_word_store_relaxed(word, value) }
 }
 
-/// What a search thinks of another worker's queue, from which there have been so many switches since
-/// it began: whether to leave it alone.
+/// Whether a search leaves another worker's queue alone, from which there have been so many
+/// switches since it began.
 private func leavesAlone(
   _ victim: Worker, _ worker: Worker, count: UInt64, switches: UInt64, last: Bool
 ) -> Bool {

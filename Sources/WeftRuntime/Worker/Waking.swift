@@ -99,8 +99,8 @@ func takeBackOffer(_ worker: Worker) -> Bool {
 /// What a searcher saw of offers in its last looks.
 struct SeenOffer {
   /// Looks in a row that must find the same: some 3 µs, about what it costs to take it. With less,
-  /// two fibers that fill and empty a buffer for a microsecond each are pulled apart, and are slower
-  /// by twice on two workers than on one. (Go leaves the next fiber of a running P alone as long.)
+  /// two fibers that fill and empty a buffer for a microsecond each are pulled apart, and are half
+  /// as fast on two workers as on one. (Go leaves the next goroutine of a running P alone as long.)
   static var looks: Int { Seam.isSimulated ? 3 : 40 }
   var fiber: UInt = 0
   var tick: UInt64 = 0

@@ -3,9 +3,9 @@ import WeftRuntime
 
 // Three steps, each for those whom the one before did not serve:
 //
-//     1. look at the cases in a random order, and try each that seems ready, under its lock
+//     1. look at all cases, choose one of those that seem ready, and try it under its lock
 //     2. take the locks of all, by address so that no two selects wait for each other, and try
-//        again: what is not ready now was not ready at one moment
+//        each in a random order: what is not ready now was not ready at one moment
 //     3. under these locks, put a waiter into the line of each; unlock, park. All these waiters
 //        name one wait, so one primitive wins; the others are left, lock by lock
 
@@ -53,9 +53,8 @@ public func select<Part: SelectPart>(
       alignment: MemoryLayout<weft_select_case>.alignment
     ) { memory in
       let selection = unsafe Selection(memory, count)
-      var places = unsafe selection.memory
-      unsafe Part._describe(part, selection.cases, &places)
-      let winner = try unsafe selection.run(part)
+      try throwIfCancelled()
+      let winner = try unsafe selection.tryOne(part) ?? selection.run(part)
       return try unsafe Part._finish(part, winner, selection.cases + winner)
     }
   }
@@ -75,7 +74,6 @@ struct Selection {
     unsafe cases = memory.baseAddress.unsafelyUnwrapped
       .bindMemory(to: weft_select_case.self, capacity: count)
     self.count = count
-    unsafe prepareCases(cases, count)
   }
 
   /// What follows the cases.
@@ -85,26 +83,38 @@ struct Selection {
     unsafe UnsafeMutableRawPointer(cases + count)
   }
 
-  /// The case that happened.
-  @inlinable
-  func run<Part: SelectPart>(_ part: UnsafeMutablePointer<Part>) throws -> Int {
-    try throwIfCancelled()
+  /// The case that happened, of those that seem ready: one of them is tried. Nil if it was not, or
+  /// none is.
+  ///
+  /// COST: one lock. Only the case that is tried is more than described.
+  @inlinable @inline(__always)
+  func tryOne<Part: SelectPart>(_ part: UnsafeMutablePointer<Part>) -> Int? {
     // SAFETY: as in select. 1.
-    for place in 0..<count {
-      let index = unsafe Int(cases[place].turn)
-      guard unsafe Part._seemsReady(part, index) else { continue }
-      var claims = SelectClaims()
-      guard let lock = unsafe cases[index].lock else { return index }
-      unsafe lock.lock()
-      let isDone = unsafe Part._attempt(part, index, cases + index, &claims)
-      unsafe lock.unlock()
-      claims.claimed.release()
-      if isDone {
-        spendOperation()
-        return index
-      }
-    }
-    // SAFETY: as above. 2.
+    var ready = unsafe Part._ready(part)
+    if ready == 0 || count > 64 { return nil }
+    if ready & (ready &- 1) != 0 { ready = oneBit(of: ready) }
+    let index = ready.trailingZeroBitCount
+    unsafe (cases + index).initialize(to: weft_select_case())
+    var places = unsafe memory
+    unsafe Part._describe(part, cases, &places)
+    guard let lock = unsafe cases[index].lock else { return index }
+    var claims = SelectClaims()
+    unsafe lock.lock()
+    let isDone = unsafe Part._attempt(part, index, cases + index, &claims)
+    unsafe lock.unlock()
+    claims.claimed.release()
+    if !isDone { return nil }
+    spendOperation()
+    return index
+  }
+
+  /// The case that happened.
+  @inlinable @inline(never)
+  func run<Part: SelectPart>(_ part: UnsafeMutablePointer<Part>) throws -> Int {
+    // SAFETY: as in select. 2.
+    unsafe prepareCases(cases, count)
+    var places = unsafe memory
+    unsafe Part._describe(part, cases, &places)
     unsafe lockCases(cases, count)
     for place in 0..<count {
       let index = unsafe Int(cases[place].turn)

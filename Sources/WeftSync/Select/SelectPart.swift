@@ -21,6 +21,8 @@ public protocol SelectPart {
   @unsafe static func _seemsReady(
     _ part: UnsafeMutablePointer<Self>, _ index: Int
   ) -> Bool
+  /// The cases that seem ready, a bit for each; of more than 64, those of the first.
+  @unsafe static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64
   /// Does what a case is about if that can be done at once. Under its lock.
   @unsafe static func _attempt(
     _ part: UnsafeMutablePointer<Self>, _ index: Int,
@@ -49,6 +51,13 @@ public struct SelectClaims: ~Copyable {
 
 // What a single case need not say.
 extension SelectPart {
+  /// For `select`.
+  @inlinable @inline(__always)
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    // SAFETY: the caller's part, of one case.
+    unsafe _seemsReady(part, 0) ? 1 : 0
+  }
+
   /// For `select`.
   @inlinable @inline(__always)
   @unsafe public static func _count(_ part: UnsafeMutablePointer<Self>) -> Int { 1 }
@@ -134,6 +143,15 @@ where First.Output == Second.Output {
     let count = unsafe First._count(first)
     if index < count { return unsafe First._seemsReady(first, index) }
     return unsafe Second._seemsReady(address(of: &part.pointee.second), index - count)
+  }
+
+  /// For `select`.
+  @inlinable @inline(__always)
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    // SAFETY: as above. A smart shift: what goes over the end is lost.
+    let first = unsafe address(of: &part.pointee.first)
+    return unsafe First._ready(first)
+      | Second._ready(address(of: &part.pointee.second)) << First._count(first)
   }
 
   /// For `select`.
@@ -248,6 +266,19 @@ public struct SelectMany<Part: SelectPart>: SelectPart {
 
   /// For `select`.
   @inlinable
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    // SAFETY: as above.
+    var (ready, count): (UInt64, Int) = (0, 0)
+    for index in unsafe part.pointee.owner.parts.indices {
+      let place = unsafe part.pointee.owner.parts.baseAddress.unsafelyUnwrapped + index
+      unsafe ready |= Part._ready(place) << count
+      unsafe count += Part._count(place)
+    }
+    return ready
+  }
+
+  /// For `select`.
+  @inlinable
   @unsafe public static func _attempt(
     _ part: UnsafeMutablePointer<Self>, _ index: Int,
     _ one: UnsafeMutablePointer<weft_select_case>, _ claimed: inout SelectClaims
@@ -357,6 +388,15 @@ where First.Output == Second.Output {
     unsafe isFirst(part)
       ? SelectMany._seemsReady(address(of: &part.pointee.first), index)
       : SelectMany._seemsReady(address(of: &part.pointee.second), index)
+  }
+
+  /// For `select`.
+  @inlinable
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    // SAFETY: as above.
+    unsafe isFirst(part)
+      ? SelectMany._ready(address(of: &part.pointee.first))
+      : SelectMany._ready(address(of: &part.pointee.second))
   }
 
   /// For `select`.

@@ -23,6 +23,15 @@ func prepareCases(_ cases: Cases, _ count: Int) {
   }
 }
 
+/// One of several bits, each with the same chance.
+@usableFromInline
+func oneBit(of bits: UInt64) -> UInt64 {
+  let count = UInt64(bits.nonzeroBitCount)
+  var bits = bits
+  for _ in 0..<nextRandom().multipliedFullWidth(by: count).high { bits &= bits &- 1 }
+  return bits
+}
+
 /// SplitMix64's output function over a Weyl sequence: one step of either.
 private func mixed(_ state: UInt64) -> UInt64 {
   var z = state &+ 0x9E37_79B9_7F4A_7C15
