@@ -45,7 +45,8 @@ private func crowd(_ count: Int) {
     let fiber = Fiber { 7 }
     // SAFETY: addresses are compared; the handle keeps the object.
     let object = unsafe UInt(bitPattern: Unmanaged.passUnretained(fiber.cell).toOpaque())
-    #expect(unsafe UInt(bitPattern: fiber.record.object) == object)
+    let found = unsafe UInt(bitPattern: fiber.record.object)
+    #expect(found == object)
     let end = MemoryLayout<weft_fiber>.size + Int(WEFT_OBJECT_HEADER_BYTES)
     #expect(
       MemoryLayout<FiberExtras?>.size + MemoryLayout<GroupCore?>.size + end
