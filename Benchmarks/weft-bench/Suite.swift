@@ -28,7 +28,7 @@ let suite: [Group] =
     poolYieldGroup, poolSpawnGroup, poolFanOutGroup, poolSkynetGroup,
     poolParkGroup, poolWakeGroup, poolArachneGroup, poolSleepGroup, poolMemoryGroup,
     syncChannelGroup, syncSelectGroup, syncStreamGroup, syncLockGroup, syncContendedGroup,
-    startupGroup,
+    startupGroup, boundGroup,
   ] + growthGroups
 
 /// Jobs of many seconds, which --quick leaves out unless a filter asks for them.

@@ -112,6 +112,9 @@ static inline __attribute__((always_inline)) void bench_mark(void) {
 #endif
 }
 
+/* Retains a Swift object and releases it again, so many times. */
+void bench_retain_and_release(void *_Nonnull object, uint64_t times);
+
 /* Keeps the processor busy for so long. */
 void bench_spin(uint64_t nanoseconds);
 
