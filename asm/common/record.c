@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "sanitizer.h"
@@ -26,7 +27,6 @@
 #include "cweft_system.h"
 
 #define CHUNK_BYTES ((size_t)256 << 10)
-#define PAGE_BYTES ((size_t)4096)
 #define REGION_BYTES_FIRST ((size_t)1 << 20)
 #define REGION_BYTES_MAX ((size_t)64 << 20)
 /* Empty chunks that are kept in any case: 1 MiB. */
@@ -46,9 +46,10 @@ typedef struct chunk {
 #define OBJECTS ((CHUNK_BYTES - 64) / WEFT_OBJECT_BYTES)
 
 _Static_assert(sizeof(chunk) <= 64, "objects begin at the chunk's second cache line");
-_Static_assert(sizeof(weft_fiber) + WEFT_OBJECT_HEADER_BYTES + 2 * sizeof(void *) ==
-                   216,
+_Static_assert(WEFT_OBJECT_HEADER_BYTES + sizeof(weft_fiber) + 2 * sizeof(void *) <=
+                   WEFT_OBJECT_BYTES,
                "the object has a header, the record and two words");
+_Static_assert(WEFT_OBJECT_BYTES % 16 == 0, "objects are aligned as those of malloc");
 
 /* GUARDED BY: lock, all but the header, which is written once. */
 static struct {
@@ -166,6 +167,7 @@ static void put_object(void *object) {
 /* Gives the pages of the coldest empty chunks to the kernel. Leaves the lock while it does. */
 static void clean_chunks(size_t count) {
   chunk chain = {.next = &chain, .previous = &chain};
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
   if (count > depot.empty_count) count = depot.empty_count;
   depot.empty_count -= count;
   if (depot.empty_least > depot.empty_count) depot.empty_least = depot.empty_count;
@@ -176,7 +178,7 @@ static void clean_chunks(size_t count) {
   }
   pthread_mutex_unlock(&depot.lock);
   for (chunk *c = chain.next; c != &chain; c = c->next) {
-    madvise((char *)c + PAGE_BYTES, CHUNK_BYTES - PAGE_BYTES, MADV_DONTNEED);
+    madvise((char *)c + page, CHUNK_BYTES - page, MADV_DONTNEED);
   }
   pthread_mutex_lock(&depot.lock);
   for (chunk *c = chain.next, *next; c != &chain; c = next) {

@@ -57,15 +57,13 @@ typedef struct weft_fiber_cold {
  *   the rest              the fiber itself, and whoever made it before it was first queued
  */
 typedef struct weft_fiber {
-  /* What a yield touches comes first: with a thousand fibers every line is a cache miss. The
-   * object's header is before it, so that the first line ends with errno. */
+  /* What a yield touches comes first: with a thousand fibers every line is a cache miss. */
   weft_frame frame;
   struct weft_fiber *_Nullable next;     /* in a run queue or an inbox */
   struct weft_fiber *_Nullable previous; /* in a run queue */
   struct weft_queue *_Nullable queued;   /* the run queue that it is in; written under its lock */
   uint32_t flags;                        /* WEFT_FIBER_... */
   int32_t saved_errno;
-  /* The object's second cache line. */
   uint32_t pin_depth;                    /* Fiber.pinned, Swift jobs on the stack */
   uint32_t stack_units;                  /* how large a stack it wants: weft_fiber_stack_bytes */
   weft_word wait;                        /* Wait.swift draws its states */
@@ -74,7 +72,6 @@ typedef struct weft_fiber {
   weft_link joiners;                     /* Join.swift */
   void *_Nullable body[2];               /* the user's closure; later the result, if it fits */
   struct weft_group *_Nullable group;    /* whose child it is; outlives it */
-  /* The third, with two more words of the Swift object. */
   void *_Nullable runner[2];             /* the closure that knows its types */
   weft_word id;                          /* 0 until somebody asks */
   weft_site site;
