@@ -44,7 +44,8 @@ private func nextRandom() -> UInt64 {
   // SAFETY: this thread's own worker, which alone uses its state.
   if let value = simulatedValue(below: 8) { return mixed(value) }
   guard let worker = unsafe weft_worker_current() else {
-    return weft_clock_now() ^ weft_thread_id() << 32
+    // Mixed, since whoever wants a small number takes the upper bits, which are always zeros here.
+    return mixed(weft_clock_now() ^ weft_thread_id() << 32)
   }
   unsafe worker.pointee.random = mixed(worker.pointee.random)
   return unsafe worker.pointee.random
