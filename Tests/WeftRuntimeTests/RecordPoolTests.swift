@@ -19,6 +19,9 @@ private final class Meddler: Sendable {
       Fiber.yield()
       Fiber { ended.add() }.join()
       Fiber.yield()
+    } else {
+      // The run's reference was the last, and was dropped on a worker's own stack.
+      ended.add()
     }
     ended.add()
   }
