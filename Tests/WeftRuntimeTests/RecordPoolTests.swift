@@ -175,5 +175,35 @@ private func crowd(_ count: Int) {
         }
       }
     }
+
+    /// What lies in the caches of workers keeps no chunk for ever, however it is spread.
+    @Test(.enabled(if: !isSanitized)) func cachesOfIdleWorkersKeepNoMemory() async {
+      await #expect(processExitsWith: .success) {
+        let workers = 16
+        try onWorkers(workers) {
+          var fibers = (0..<100_000).map { _ in Fiber {} }
+          for fiber in fibers { fiber.join() }
+          fibers.shuffle()
+          let shares = (0..<workers).map { worker in
+            Guarded(stride(from: worker, to: fibers.count, by: workers).map { fibers[$0] })
+          }
+          fibers = []
+          for (worker, share) in shares.enumerated() {
+            Fiber(placement: .worker(worker)) { share.withLock { $0 = [] } }.join()
+          }
+          // SAFETY: numbers.
+          let left = {
+            let now = weft_record_get_statistics()
+            return now.chunks - now.clean
+          }
+          #expect(left() > 60)
+          let limit = ContinuousClock.now + .seconds(20)
+          while left() > 10, ContinuousClock.now < limit {
+            try Fiber.sleep(for: .milliseconds(50))
+          }
+          #expect(left() <= 10)
+        }
+      }
+    }
   #endif
 }

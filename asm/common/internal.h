@@ -39,6 +39,9 @@ typedef struct weft_stack_cache {
 /* The same of fibers' objects. */
 typedef struct weft_record_cache {
   uint32_t count;
+  uint32_t seen_count; /* by weft_record_settle, with this one on top: so since then */
+  void *seen_top;
+  uint64_t seen_since;
   void *object[WEFT_CACHE_ENTRIES];
 } weft_record_cache;
 

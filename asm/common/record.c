@@ -9,7 +9,8 @@
  *
  * Empty chunks are kept as long as they come to use again: once a second the least number of them
  * that there was in that second goes back to the kernel, since that many were not needed. (The
- * working set of Bonwick and Adams, "Magazines and Vmem", USENIX 2001.)
+ * working set of Bonwick and Adams, "Magazines and Vmem", USENIX 2001.) So does what lies in the
+ * cache of a worker that has not used it for a second: each object may be all that keeps its chunk.
  */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE 1
@@ -284,13 +285,33 @@ void weft_record_flush_thread(weft_thread *thread) {
   thread->records.count = 0;
 }
 
+/* Empties a cache that its thread has left as it is for a period. True if it is too early for that.
+ * GUARDED BY: depot.lock */
+static bool settle_cache(weft_record_cache *cache) {
+  size_t used = depot.made - depot.empty_count - depot.clean_count;
+  if (cache->count == 0 || used <= EMPTY_MIN) return false;
+  void *top = cache->object[cache->count - 1];
+  uint64_t now = weft_clock_now();
+  if (cache->count != cache->seen_count || top != cache->seen_top) {
+    cache->seen_count = cache->count;
+    cache->seen_top = top;
+    cache->seen_since = now;
+    return true;
+  }
+  if (now - cache->seen_since < PERIOD_NS) return true;
+  while (cache->count > 0) put_object(cache->object[--cache->count]);
+  return false;
+}
+
 bool weft_record_settle(bool at_once) {
+  weft_thread *thread = weft_tls_thread;
   /* A glance without the lock would save some nanoseconds of a worker that has nothing to do. */
   pthread_mutex_lock(&depot.lock);
+  bool is_early = thread != NULL && settle_cache(&thread->records);
   if (at_once && depot.empty_count > EMPTY_KEPT) clean_chunks(depot.empty_count - EMPTY_KEPT);
   bool is_left = end_period();
   pthread_mutex_unlock(&depot.lock);
-  return is_left;
+  return is_left || is_early;
 }
 
 void weft_record_trim(void) {
