@@ -69,11 +69,13 @@ private func crowd(_ count: Int) {
         let plain = Fiber { Fiber.current.map { ($0.name == nil, $0.isCancelled) } }
         let (nameless, cancelled) = try #require(plain.join())
         #expect(nameless && !cancelled)
+        let go = Count()
         let cancelledOne = Fiber { () -> Bool in
-          Fiber.yield()
+          while go.current == 0 { Fiber.yield() }
           return Fiber.isCancelled
         }
         cancelledOne.cancel()
+        go.add()
         #expect(cancelledOne.join())
         #expect(Fiber { Fiber.isCancelled }.join() == false)
       }
