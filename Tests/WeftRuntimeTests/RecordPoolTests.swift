@@ -50,7 +50,7 @@ private func crowd(_ count: Int) {
     let object = unsafe UInt(bitPattern: Unmanaged.passUnretained(fiber.cell).toOpaque())
     let found = unsafe UInt(bitPattern: fiber.record.object)
     #expect(found == object)
-    let end = MemoryLayout<weft_fiber>.size + Int(WEFT_OBJECT_HEADER_BYTES)
+    let end = unsafe MemoryLayout<weft_fiber>.size + Int(WEFT_OBJECT_HEADER_BYTES)
     #expect(
       MemoryLayout<FiberExtras?>.size + MemoryLayout<GroupCore?>.size + end
         <= Int(WEFT_OBJECT_BYTES))

@@ -219,7 +219,6 @@ typedef struct weft_worker {
   uint64_t spin_rounds;                  /* of a search for work: Idle.swift */
   uint64_t patience;                     /* searches that left a queue because it turned over */
   uint64_t thread;                       /* kernel thread id */
-  uint64_t timer_slack;                  /* the thread's, before it became a worker */
   int32_t wake_fd;
   int32_t cpu;                           /* pinned to, or -1 */
   void *_Nullable dummies[4];            /* stand-ins for words that are not there */

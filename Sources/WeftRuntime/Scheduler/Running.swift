@@ -68,9 +68,6 @@ extension SchedulerCore {
     unsafe weft_worker_prepare(worker)
     if !Seam.isSimulated {
       weft_threads_enter()
-      // A fifth of what the kernel takes by itself: half of the sleepers wake within 30 µs, not 60,
-      // and those that wake so close together still cost one wake-up.
-      unsafe worker.pointee.timer_slack = weft_timer_slack(10_000)
       if isWatched { weft_capture_allow() }
     }
     unsafe weft_worker_set_current(worker)
@@ -97,8 +94,6 @@ extension SchedulerCore {
     if Seam.isSimulated { return }
     if configuration.pinsWorkers { weft_cpu_unpin() }
     if isWatched { weft_capture_restore() }
-    // SAFETY: this thread's worker still.
-    _ = weft_timer_slack(unsafe worker.pointee.timer_slack)
     _ = weft_stack_settle(true)
     _ = weft_record_settle(true)
     weft_threads_leave()

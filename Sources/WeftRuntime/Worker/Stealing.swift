@@ -6,6 +6,8 @@ let spinNanoseconds: UInt64 = 10_000
 private let spinRoundsLeast = 97
 /// Time does not pass while a simulated thread spins.
 private let spinRoundsSimulated = 3
+/// Rounds from one look at the queues of others to the next.
+private var stealRounds: Int { Seam.isSimulated ? 1 : 32 }
 
 /// What a search saw of another worker: its switches at first, its queue's length at last.
 struct Look {
@@ -91,7 +93,9 @@ extension SchedulerCore {
           return true
         }
         // SAFETY: as above.
-        if round % 32 == 0, unsafe steal(worker, looks: &looks, last: round + 32 >= rounds) {
+        if round % stealRounds == 0,
+          unsafe steal(worker, looks: &looks, last: round + stealRounds >= rounds)
+        {
           return true
         }
       }

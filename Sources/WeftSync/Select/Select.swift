@@ -74,6 +74,7 @@ struct Selection {
     unsafe cases = memory.baseAddress.unsafelyUnwrapped
       .bindMemory(to: weft_select_case.self, capacity: count)
     self.count = count
+    if count == 0 { refuseEmpty() }
   }
 
   /// What follows the cases.

@@ -5,12 +5,14 @@ import WeftRuntime
 
 @usableFromInline typealias Cases = UnsafeMutablePointer<weft_select_case>
 
+@usableFromInline
+func refuseEmpty() -> Never {
+  fatalError("weft: a select has no case, and would wait for ever")
+}
+
 /// Zeros, and a random order.
 @usableFromInline
 func prepareCases(_ cases: Cases, _ count: Int) {
-  if count == 0 {
-    fatalError("weft: a select has no case, and would wait for ever")
-  }
   // SAFETY: the caller's memory, with room for so many.
   unsafe cases.initialize(repeating: weft_select_case(), count: count)
   var random = nextRandom()
