@@ -192,6 +192,28 @@ import WeftTesting
     waitUntil { rounds.value > 0 }
   }
 
+  /// The watchdog of a real scheduler stops the thread wherever a simulation on one of its fibers
+  /// is: its handler must not enter the simulation again.
+  @Test func aWatchdogMayInterruptASimulation() async {
+    await #expect(processExitsWith: .success) {
+      var configuration = Scheduler.Configuration(workers: 1)
+      configuration.watchdog = true
+      configuration.watchdogLimit = .milliseconds(1)
+      try Scheduler.run(configuration) {
+        for round in 0..<UInt64(scaled(200)) {
+          try Fiber {
+            try Simulation.explore(schedules: 40, seed: round) {
+              let lock = FiberMutex(0)
+              let fibers = (0..<3).map { _ in Fiber { lock.withLock { $0 += 1 } } }
+              for fiber in fibers { fiber.join() }
+              try Simulation.require(lock.withLock { $0 } == 3)
+            }
+          }.join()
+        }
+      }
+    }
+  }
+
   /// The report must know the thread: it reads what stands at the top of the stack.
   @Test func anOverflowOnAThreadIsNamed() async throws {
     let result = await #expect(

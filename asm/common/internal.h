@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cweft_atomic.h"
 #include "cweft_coroutine.h"
 #include "cweft_stack.h"
 #include "cweft_words.h"
@@ -88,6 +89,10 @@ void weft_record_unlock(void);
 /* overflow.c: installs the handler once, and gives this thread an alternate stack to run it on. */
 void weft_overflow_prepare_thread(weft_thread *thread);
 void weft_overflow_release_thread(weft_thread *thread);
+
+/* system.c: weft_futex_wake for a thread outside, from a signal handler: the simulation that it may
+ * have interrupted must not be entered again. */
+void weft_futex_wake_really(weft_word *word, int32_t count);
 
 /* system.c: the beginning of a small file of the kernel's, ended by 0. No memory is asked for. */
 bool weft_read_text(const char *path, char *text, size_t bytes);

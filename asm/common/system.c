@@ -76,12 +76,7 @@ void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
   syscall(SYS_futex, low_half(word), FUTEX_WAIT_PRIVATE, expected, limit, NULL, 0);
 }
 
-void weft_futex_wake(weft_word *word, int32_t count) {
-  weft_seam *seam = simulator();
-  if (seam != NULL) {
-    seam->wake(seam, word, count);
-    return;
-  }
+void weft_futex_wake_really(weft_word *word, int32_t count) {
   syscall(SYS_futex, low_half(word), FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 #else
@@ -111,12 +106,7 @@ void weft_futex_wait(weft_word *word, uint32_t expected, uint64_t nanoseconds) {
   pthread_mutex_unlock(&futex_lock);
 }
 
-void weft_futex_wake(weft_word *word, int32_t count) {
-  weft_seam *seam = simulator();
-  if (seam != NULL) {
-    seam->wake(seam, word, count);
-    return;
-  }
+void weft_futex_wake_really(weft_word *word, int32_t count) {
   (void)word;
   (void)count;
   pthread_mutex_lock(&futex_lock);
@@ -124,6 +114,12 @@ void weft_futex_wake(weft_word *word, int32_t count) {
   pthread_mutex_unlock(&futex_lock);
 }
 #endif
+
+void weft_futex_wake(weft_word *word, int32_t count) {
+  weft_seam *seam = simulator();
+  if (seam != NULL) seam->wake(seam, word, count);
+  else weft_futex_wake_really(word, count);
+}
 
 /* ---- membarrier ---- */
 

@@ -2,6 +2,7 @@
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE 1
 #endif
+#define WEFT_NO_SEAM 1
 #include <errno.h>
 #include <execinfo.h>
 #include <sched.h>
@@ -135,7 +136,7 @@ __attribute__((noinline)) static void stand_still(weft_capture *capture) {
   uint64_t expected = CAPTURE_ASKED;
   /* If the asker lost patience meanwhile, it does not look any more. */
   if (!weft_word_compare_exchange(&capture->state, &expected, CAPTURE_HELD)) return;
-  weft_futex_wake(&capture->state, 1);
+  weft_futex_wake_really(&capture->state, 1);
   /* A matter of nanoseconds, unless the kernel took the asker's processor away. */
   while (weft_word_load_acquire(&capture->state) == CAPTURE_HELD) sched_yield();
   /* ORDERING: release, paired with the acquire in weft_capture_drop; the last touch. */
