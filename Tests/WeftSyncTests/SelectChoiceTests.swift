@@ -51,6 +51,7 @@ extension SyncTests {
 
     @Test(arguments: [1, 2, 63, 64, 65, 130])
     func eachOfALoopHasTheSameChance(cases: Int) throws {
+      if isSanitized, cases > 4 { return }  // a thousand times as many accesses are looked at
       try onWorkers(1) {
         let all = Self.closed(cases)
         let counts = try countChoices(cases * 200, of: cases) {
