@@ -45,9 +45,10 @@ public struct PeerJob: Equatable, Sendable {
       "sync.channel.4to4", [1, 2], "ns/element", "The same, four send and four receive.")
     + rows(
       "sync.select.4", [1, 2], "ns/element",
-      "Wait for one of four unbuffered channels, to each of which another task sends.")
+      "Wait for one of four unbuffered channels, to which another task sends in turn.")
     + rows(
-      "sync.select.4.buffered", [1, 2], "ns/element", "The same, each channel with room for one.")
+      "sync.select.4.buffered", [1, 2], "ns/element",
+      "The same with room for one in each, and a task that sends to each.")
     + rows("sync.mutex.alone", [1], "ns", "Lock, add, unlock, by one task.")
     + rows("sync.mutex.four", [1, 2], "ns", "The same by four tasks on one lock.")
     + rows(

@@ -7,6 +7,16 @@ import WeftScenarios
 import WeftTestSupport
 import WeftTesting
 
+/// Three fibers that count under a lock.
+private func simulateALock(schedules: Int, seed: UInt64) throws {
+  try Simulation.explore(schedules: schedules, seed: seed) {
+    let lock = FiberMutex(0)
+    let fibers = (0..<3).map { _ in Fiber { lock.withLock { $0 += 1 } } }
+    for fiber in fibers { fiber.join() }
+    try Simulation.require(lock.withLock { $0 } == 3)
+  }
+}
+
 @Suite struct HostileTests {
   private struct Oops: Error {}
 
@@ -179,14 +189,7 @@ import WeftTesting
     defer { stops.value = true }
     for seed in 0..<UInt64(scaled(100)) {
       _ = try Scheduler.run(.init(workers: 2)) {
-        try Fiber {
-          try Simulation.explore(schedules: 3, seed: seed) {
-            let lock = FiberMutex(0)
-            let fibers = (0..<3).map { _ in Fiber { lock.withLock { $0 += 1 } } }
-            for fiber in fibers { fiber.join() }
-            try Simulation.require(lock.withLock { $0 } == 3)
-          }
-        }.join()
+        try Fiber { try simulateALock(schedules: 3, seed: seed) }.join()
       }
     }
     waitUntil { rounds.value > 0 }
@@ -201,14 +204,7 @@ import WeftTesting
       configuration.watchdogLimit = .milliseconds(1)
       try Scheduler.run(configuration) {
         for round in 0..<UInt64(scaled(200)) {
-          try Fiber {
-            try Simulation.explore(schedules: 40, seed: round) {
-              let lock = FiberMutex(0)
-              let fibers = (0..<3).map { _ in Fiber { lock.withLock { $0 += 1 } } }
-              for fiber in fibers { fiber.join() }
-              try Simulation.require(lock.withLock { $0 } == 3)
-            }
-          }.join()
+          try Fiber { try simulateALock(schedules: 40, seed: round) }.join()
         }
       }
     }

@@ -16,7 +16,6 @@
 #define _GNU_SOURCE 1
 #endif
 #define WEFT_NO_SEAM 1
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -52,7 +51,7 @@ _Static_assert(WEFT_OBJECT_HEADER_BYTES + sizeof(weft_fiber) + 2 * sizeof(void *
                "the object has a header, the record and two words");
 _Static_assert(WEFT_OBJECT_BYTES % 16 == 0, "objects are aligned as those of malloc");
 
-/* GUARDED BY: lock, all but the header, which is written once. */
+/* GUARDED BY: lock */
 static struct {
   pthread_mutex_t lock;
   chunk partial, empty, clean; /* ends of rings */

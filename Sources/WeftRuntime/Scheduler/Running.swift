@@ -94,8 +94,7 @@ extension SchedulerCore {
     if Seam.isSimulated { return }
     if configuration.pinsWorkers { weft_cpu_unpin() }
     if isWatched { weft_capture_restore() }
-    _ = weft_stack_settle(true)
-    _ = weft_record_settle(true)
+    _ = settleMemory(atOnce: true)
     weft_threads_leave()
   }
 

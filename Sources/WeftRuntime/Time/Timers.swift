@@ -16,21 +16,12 @@ import CWeft
 extension UnsafeMutablePointer where Pointee == weft_worker {
   func lockTimers() {
     // SAFETY: a word of a worker, whose memory lives as long as its scheduler has fibers.
-    // ORDERING: the swap acquires what unlockTimers released.
-    let lock = unsafe weft_worker_timer_lock(self)
-    var expected: UInt64 = 0
-    var round = 0
-    while unsafe !weft_word_compare_exchange(lock, &expected, 1) {
-      expected = 0
-      round += 1
-      if round % 64 == 0 { weft_thread_yield() } else { weft_pause() }
-    }
+    unsafe weft_worker_timer_lock(self).lock()
   }
 
   func unlockTimers() {
     // SAFETY: as in lockTimers, by whoever took the lock.
-    // ORDERING: release, paired with the compare-and-swap that takes the lock.
-    unsafe weft_word_store_release(weft_worker_timer_lock(self), 0)
+    unsafe weft_worker_timer_lock(self).unlock()
   }
 
   /// GUARDED BY: the timer lock.

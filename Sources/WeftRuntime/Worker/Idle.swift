@@ -331,7 +331,7 @@ extension SchedulerCore {
     // What a million fibers leave is looked at once more, in case they come back soon.
     // SAFETY: as above.
     let settleLimit: UInt64 =
-      !Seam.isSimulated && settleMemory() ? 1_000_000_000 : never
+      !Seam.isSimulated && settleMemory(atOnce: false) ? 1_000_000_000 : never
     if unsafe becomeKeeper(worker) {
       unsafe keepWatch(worker, limit: min(limit, settleLimit))
     } else {
@@ -342,9 +342,9 @@ extension SchedulerCore {
     return unsafe !clearIdle(worker)
   }
 
-  /// True if something is left for later.
-  private func settleMemory() -> Bool {
-    let (stacks, records) = (weft_stack_settle(false), weft_record_settle(false))
+  /// Gives back what a large use left of stacks and records. True if something is left for later.
+  func settleMemory(atOnce: Bool) -> Bool {
+    let (stacks, records) = (weft_stack_settle(atOnce), weft_record_settle(atOnce))
     return stacks || records
   }
 

@@ -61,10 +61,8 @@ public struct AfterCase<Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    unsafe part.pointee.deadline == 0  // SAFETY: as above
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    unsafe part.pointee.deadline == 0 ? 1 : 0  // SAFETY: as above
   }
 
   /// For `select`.
@@ -98,9 +96,7 @@ public struct OtherwiseCase<Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool { false }
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 { 0 }
 
   /// For `select`.
   @inlinable
@@ -138,10 +134,8 @@ public struct JoinCase<Success: Sendable, Failure: Error, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    unsafe part.pointee.fiber.isFinished  // SAFETY: as above
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    unsafe part.pointee.fiber.isFinished ? 1 : 0  // SAFETY: as above
   }
 
   /// For `select`.

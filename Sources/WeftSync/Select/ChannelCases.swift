@@ -96,13 +96,12 @@ public struct ReceiveCase<Element: ~Copyable, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
     // SAFETY: as above.
     let core = unsafe part.pointee.channel.pointer
-    return unsafe core.stored > 0 || !weft_line_seems_empty(weft_channel_senders(core))
-      || core.isClosed
+    let isReady =
+      unsafe core.stored > 0 || !weft_line_seems_empty(weft_channel_senders(core)) || core.isClosed
+    return isReady ? 1 : 0
   }
 
   /// For `select`.
@@ -171,13 +170,13 @@ public struct SendCase<Element, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
     // SAFETY: as above. The capacity is a constant.
     let core = unsafe part.pointee.channel.pointer
-    return unsafe core.stored < core.pointee.capacity
+    let isReady =
+      unsafe core.stored < core.pointee.capacity
       || !weft_line_seems_empty(weft_channel_receivers(core)) || core.isClosed
+    return isReady ? 1 : 0
   }
 
   /// For `select`.
@@ -248,13 +247,13 @@ public struct MoveCase<Element: ~Copyable, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
     // SAFETY: as above. The capacity is a constant.
     let core = unsafe part.pointee.channel.pointer
-    return unsafe core.stored < core.pointee.capacity
+    let isReady =
+      unsafe core.stored < core.pointee.capacity
       || !weft_line_seems_empty(weft_channel_receivers(core)) || core.isClosed
+    return isReady ? 1 : 0
   }
 
   /// For `select`.

@@ -66,12 +66,10 @@ public struct LockCase<Value: ~Copyable, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
     // SAFETY: as above.
     // ORDERING: relaxed; looked into under the lock.
-    unsafe weft_word_load_relaxed(weft_gate_state(part.pointee.mutex.pointer)) == 0
+    unsafe weft_word_load_relaxed(weft_gate_state(part.pointee.mutex.pointer)) == 0 ? 1 : 0
   }
 
   /// For `select`.
@@ -134,13 +132,11 @@ public struct PermitCase<Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
     // SAFETY: as above.
     // ORDERING: relaxed; looked into under the lock.
     let word = unsafe weft_word_load_relaxed(weft_gate_state(part.pointee.semaphore.pointer))
-    return unsafe word >> 1 >= part.pointee.count
+    return unsafe word >> 1 >= part.pointee.count ? 1 : 0
   }
 
   /// For `select`.
@@ -199,10 +195,8 @@ public struct PromiseCase<Value: Sendable, Output>: SelectPart {
 
   /// For `select`.
   @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    unsafe part.pointee.promise.isSettled  // SAFETY: as above
+  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
+    unsafe part.pointee.promise.isSettled ? 1 : 0  // SAFETY: as above
   }
 
   /// For `select`.

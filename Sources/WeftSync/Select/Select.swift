@@ -39,7 +39,7 @@ import WeftRuntime
 /// - Returns: what the body of the case returned that happened.
 /// - Throws: what that body threw; `ChannelClosed`; `CancellationError`.
 /// - Complexity: no allocation but for the closures; the locks of all cases where it has to wait,
-///   of one where it has not.
+///   or has more than 64; of one where it has not.
 @inlinable
 public func select<Part: SelectPart>(
   @SelectBuilder _ cases: () throws -> Part

@@ -17,11 +17,7 @@ public protocol SelectPart {
   @unsafe static func _describe(
     _ part: UnsafeMutablePointer<Self>, _ cases: UnsafeMutablePointer<weft_select_case>,
     _ memory: inout UnsafeMutableRawPointer)
-  /// Whether a case seems ready, without its lock.
-  @unsafe static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool
-  /// The cases that seem ready, a bit for each; of more than 64, those of the first.
+  /// The cases that seem ready, without their locks: a bit for each of the first 64.
   @unsafe static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64
   /// Does what a case is about if that can be done at once. Under its lock.
   @unsafe static func _attempt(
@@ -51,13 +47,6 @@ public struct SelectClaims: ~Copyable {
 
 // What a single case need not say.
 extension SelectPart {
-  /// For `select`.
-  @inlinable @inline(__always)
-  @unsafe public static func _ready(_ part: UnsafeMutablePointer<Self>) -> UInt64 {
-    // SAFETY: the caller's part, of one case.
-    unsafe _seemsReady(part, 0) ? 1 : 0
-  }
-
   /// For `select`.
   @inlinable @inline(__always)
   @unsafe public static func _count(_ part: UnsafeMutablePointer<Self>) -> Int { 1 }
@@ -131,18 +120,6 @@ where First.Output == Second.Output {
     unsafe First._describe(first, cases, &memory)
     let rest = unsafe cases + First._count(first)
     unsafe Second._describe(address(of: &part.pointee.second), rest, &memory)
-  }
-
-  /// For `select`.
-  @inlinable @inline(__always)
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    // SAFETY: as above.
-    let first = unsafe address(of: &part.pointee.first)
-    let count = unsafe First._count(first)
-    if index < count { return unsafe First._seemsReady(first, index) }
-    return unsafe Second._seemsReady(address(of: &part.pointee.second), index - count)
   }
 
   /// For `select`.
@@ -252,16 +229,6 @@ public struct SelectMany<Part: SelectPart>: SelectPart {
       unsafe Part._describe(place, cases, &memory)
       unsafe cases += Part._count(place)
     }
-  }
-
-  /// For `select`.
-  @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    // SAFETY: as above.
-    let (place, index) = unsafe find(part, index)
-    return unsafe Part._seemsReady(place, index)
   }
 
   /// For `select`.
@@ -377,17 +344,6 @@ where First.Output == Second.Output {
   @unsafe static func isFirst(_ part: UnsafeMutablePointer<Self>) -> Bool {
     // SAFETY: as above.
     unsafe !part.pointee.first.owner.parts.isEmpty
-  }
-
-  /// For `select`.
-  @inlinable
-  @unsafe public static func _seemsReady(
-    _ part: UnsafeMutablePointer<Self>, _ index: Int
-  ) -> Bool {
-    // SAFETY: as above.
-    unsafe isFirst(part)
-      ? SelectMany._seemsReady(address(of: &part.pointee.first), index)
-      : SelectMany._seemsReady(address(of: &part.pointee.second), index)
   }
 
   /// For `select`.
