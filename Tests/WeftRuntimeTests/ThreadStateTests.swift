@@ -348,5 +348,49 @@ extension RuntimeTests {
         }
       }
     }
+
+    /// Of a fiber that ends, joiners change the flags while it is still on its way out, which on
+    /// a stack that it keeps until then (a huge one, or in a debug mode) looked like any other
+    /// switch.
+    @Test func theLastSwitchLeavesTheFlagsAlone() throws {
+      // SAFETY: all five live to the end, and nobody else knows them. Nobody follows the words.
+      let (from, to) = unsafe (Zeros<weft_fiber>(), Zeros<weft_fiber>())
+      let (worker, cold) = unsafe (Zeros<weft_worker>(), Zeros<weft_fiber_cold>())
+      let words = unsafe Zeros<(Word, Word, Word, Word)>()
+      unsafe withExtendedLifetime((from, to, worker, cold, words)) {
+        unsafe from.pointer.pointee.cold = cold.pointer
+        let places = unsafe UnsafeMutableRawPointer(words.pointer)
+          .assumingMemoryBound(to: Word.self)
+        unsafe worker.pointer.pointee.access = places
+        unsafe worker.pointer.pointee.concurrency = places + 1
+        let flags = UInt32(WEFT_FIBER_HAS_WORDS | WEFT_FIBER_STARTED | WEFT_FIBER_IN_JOB)
+        for after in [WEFT_AFTER_END, WEFT_AFTER_PARK] {
+          unsafe worker.pointer.pointee.after = UInt32(after)
+          unsafe from.pointer.pointee.flags = flags
+          unsafe weft_fiber_swap_words(from.pointer, to.pointer, worker.pointer)
+          // One that parks outside any job leaves without words, and is free to move.
+          unsafe #expect((from.pointer.pointee.flags == flags) == (after == WEFT_AFTER_END))
+        }
+      }
+    }
   }
+}
+
+private typealias Word = UnsafeMutableRawPointer?
+
+/// A structure for which zeros are a value.
+@safe
+private final class Zeros<Structure> {
+  // SAFETY: memory of the structure's size, given back with this object.
+  let pointer: UnsafeMutablePointer<Structure>
+
+  init() {
+    // SAFETY: as above.
+    unsafe pointer = UnsafeMutablePointer<Structure>.allocate(capacity: 1)
+    unsafe UnsafeMutableRawPointer(pointer).initializeMemory(
+      as: UInt8.self, repeating: 0, count: MemoryLayout<Structure>.size)
+  }
+
+  // SAFETY: as above.
+  deinit { unsafe pointer.deallocate() }
 }

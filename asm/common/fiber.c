@@ -53,7 +53,9 @@ void weft_fiber_swap_words(weft_fiber *from, weft_fiber *to, weft_worker *worker
   *worker->access = brings ? to->cold->words[0] : NULL;
   for (int i = 0; i < 3; i++) three[i] = brings ? to->cold->words[i + 1] : NULL;
   to->flags &= ~(uint32_t)WEFT_FIBER_HAS_WORDS;
-  if (from->cold == NULL) return; /* it is ending, and leaves nothing open */
+  /* One that is ending leaves nothing open, and its flags are its joiners' by now, even where its
+   * stack is still its own: a change here that is not atomic could undo theirs. */
+  if (worker->after == WEFT_AFTER_END) return;
   from->flags &= ~(uint32_t)WEFT_FIBER_HAS_WORDS;
   for (int i = 0; i < 4; i++) {
     from->cold->words[i] = kept[i];
