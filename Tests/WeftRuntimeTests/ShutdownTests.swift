@@ -82,6 +82,47 @@ extension RuntimeTests {
       #expect(ended.value == 4 * workers)
     }
 
+    /// Who asks a handle of its own in place of `Fiber.isCancelled` ends too.
+    @Test(arguments: workerCounts, [true, false])
+    func fibersThatAskTheirHandle(workers: Int, current: Bool) throws {
+      let ended = Counter()
+      try onWorkers(workers) {
+        for i in 0..<2 * workers {
+          let handle = Box<Fiber<Void, Never>?>(nil)
+          handle.value = Fiber(placement: .worker(i % workers)) {
+            while handle.value == nil { Fiber.yield() }
+            while current ? Fiber.current?.isCancelled == false : handle.value?.isCancelled == false
+            {
+              Fiber.yield()
+            }
+            handle.value = nil
+            ended.add()
+          }
+        }
+      }
+      #expect(ended.value == 2 * workers)
+    }
+
+    /// A group that ends cancels the children that ask their handles.
+    @Test(arguments: workerCounts)
+    func childrenThatAskTheirHandle(workers: Int) throws {
+      try onWorkers(workers) {
+        let sum = try withFiberGroup(of: Int.self) { group in
+          for _ in 0..<10 {
+            group.spawn {
+              while Fiber.current?.isCancelled == false { Fiber.yield() }
+              return 1
+            }
+          }
+          group.cancelAll()
+          var sum = 0
+          while let one = try group.next() { sum += one }
+          return sum
+        }
+        expect(sum == 10)
+      }
+    }
+
     /// What is parked, asleep, joined, blocked, in groups or in a line, all at once.
     @Test(arguments: [2, 4])
     func everyWaitEnds(workers: Int) throws {

@@ -163,8 +163,9 @@ public struct Fiber<Success: Sendable, Failure: Error>: Sendable, Hashable, Iden
 
   /// Whether the fiber has ended.
   public var isFinished: Bool { unsafe hasEnded(cell.pointer) }  // SAFETY: `cell` keeps the record
-  /// Whether the fiber was cancelled.
-  public var isCancelled: Bool { unsafe cell.pointer.isCancelled }  // SAFETY: as above
+  /// Whether the fiber was cancelled. Asked by the fiber itself, also whether its scheduler or its
+  /// group cancels it; others see that once the fiber has asked, or has waited.
+  public var isCancelled: Bool { cell.isCancelled }
   /// A number that no other fiber of this process has.
   public var id: FiberID { cell.id }
   /// The name that it was given.
@@ -218,8 +219,8 @@ public struct FiberHandle: Sendable, Hashable, Identifiable {
   public var id: FiberID { cell.id }
   /// The name that it was given.
   public var name: String? { cell.name }
-  /// Whether the fiber was cancelled.
-  public var isCancelled: Bool { unsafe cell.pointer.isCancelled }
+  /// Whether the fiber was cancelled, as `Fiber.isCancelled` of a handle says.
+  public var isCancelled: Bool { cell.isCancelled }
   /// Cancels the fiber.
   public func cancel() { cell.cancel() }
   /// Leaves the fiber one permit for `Fiber.park`.

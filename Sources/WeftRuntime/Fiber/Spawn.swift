@@ -189,6 +189,16 @@ extension FiberCell {
     GroupCore.cancel(groups(openedAtShields: 0))
   }
 
+  var isCancelled: Bool {
+    // SAFETY: this object is the record's, and the caller refers to it; the worker is this
+    // thread's, used at once.
+    if let worker = unsafe weft_worker_current(), unsafe worker.pointee.current == pointer {
+      // A shutdown, or the end of a group, is noted in a fiber that asks about itself.
+      _ = unsafe isCancelledHere(worker)
+    }
+    return unsafe pointer.isCancelled
+  }
+
   func unpark() {
     // SAFETY: this object is the record's, and the caller refers to it.
     let record = unsafe pointer
