@@ -179,7 +179,9 @@ extension RuntimeTests {
           core.workers[0])
       }
       var looks = Array(repeating: Look(), count: 2)
-      _ = unsafe core.steal(core.workers[1], looks: &looks, last: last)
+      unsafe looks.withUnsafeMutableBufferPointer { looks in
+        _ = unsafe core.steal(core.workers[1], looks, last: last)
+      }
       return unsafe weft_word_load_relaxed(weft_worker_stolen(core.workers[1]))
     }
 

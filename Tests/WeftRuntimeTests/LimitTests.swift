@@ -34,8 +34,13 @@ private func limitAddressSpace(to bytes: Int?) {
   var limit = rlimit()
   // SAFETY: the local is filled in, and read, by the calls.
   unsafe getrlimit(resource, &limit)
-  limit.rlim_cur = bytes.map { rlim_t(memoryPages().mapped * 4096 + $0) } ?? limit.rlim_max
-  unsafe setrlimit(resource, &limit)
+  while true {
+    let mapped = memoryPages().mapped
+    limit.rlim_cur = bytes.map { rlim_t(mapped * 4096 + $0) } ?? limit.rlim_max
+    unsafe setrlimit(resource, &limit)
+    // Another thread's first malloc, which maps 64 MiB, may have come between.
+    if bytes == nil || memoryPages().mapped <= mapped { return }
+  }
 }
 
 /// In an exit test: runs a function in a child that has no other threads. The test library's own
@@ -228,6 +233,24 @@ extension RuntimeTests {
             limitAddressSpace(to: nil)
             try #require(huge.join() == 8)
           }
+        }
+      }
+    }
+
+    /// As stacks do: the last addresses are malloc's.
+    @Test(.enabled(if: hasPlainMemory)) func recordsLeaveAReserve() async {
+      await #expect(processExitsWith: .success) {
+        try alone {
+          try onWorkers(1) {}
+          limitAddressSpace(to: 17 << 20)
+          // SAFETY: never given back, nor used.
+          var taken = 0
+          while unsafe weft_record_acquire() != nil { taken += 1 }
+          // A mapping, since what malloc has of its own may last.
+          let rest = unsafe mmap(nil, 6 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+          limitAddressSpace(to: nil)
+          try #require(taken * Int(WEFT_OBJECT_BYTES) > 4 << 20, "\(taken)")
+          try unsafe #require(rest != MAP_FAILED, "\(taken)")
         }
       }
     }

@@ -81,6 +81,9 @@ void weft_stack_flush_thread(weft_thread *thread);
 void weft_stack_lock_all(void);
 void weft_stack_unlock_all(void);
 
+/* slab.c: whether the process's own limit leaves so much, and a reserve for everybody else. */
+bool weft_leaves_reserve(size_t bytes);
+
 /* record.c */
 void weft_record_flush_thread(weft_thread *thread);
 void weft_record_lock(void);

@@ -105,10 +105,14 @@ static void link_first(chunk *ring, chunk *c) {
   ring->next = c;
 }
 
-/* Another region of chunks. False if there is no memory. */
+/* Another region of chunks, a small one where there is little memory. False if there is none. */
 static bool map_region(void) {
   size_t bytes = depot.region_bytes == 0 ? REGION_BYTES_FIRST : depot.region_bytes * 2;
   if (bytes > REGION_BYTES_MAX) bytes = REGION_BYTES_MAX;
+  if (!weft_leaves_reserve(bytes + CHUNK_BYTES)) {
+    bytes = CHUNK_BYTES;
+    if (!weft_leaves_reserve(bytes + CHUNK_BYTES)) return false;
+  }
   char *memory = mmap(NULL, bytes + CHUNK_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;

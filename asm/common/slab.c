@@ -24,7 +24,8 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* What stacks leave to everybody else: a process whose last address they took dies in malloc. */
+/* What stacks and records leave to everybody else: a process whose last address they took dies in
+ * malloc. */
 #define RESERVE_BYTES ((size_t)8 << 20)
 
 /* A mapping. Never freed, so that the fault handler may walk the list at any moment; a mapping
@@ -109,9 +110,9 @@ static slab *find_slab(uintptr_t address) {
   return NULL;
 }
 
-/* Whether the process's own limit leaves so much and the reserve. It is calculated: a mapping made
- * to find out would take from others, for a moment, what it is there to keep for them. */
-static bool leaves_reserve(size_t bytes) {
+/* It is calculated: a mapping made to find out would take from others, for a moment, what it is
+ * there to keep for them. */
+bool weft_leaves_reserve(size_t bytes) {
 #if defined(__linux__)
   struct rlimit limit;
   char text[64];
@@ -126,7 +127,7 @@ static bool leaves_reserve(size_t bytes) {
 }
 
 weft_stack_failure weft_slab_map(size_t bytes, uint32_t shift, char **low, int32_t *error) {
-  if (!leaves_reserve(bytes)) {
+  if (!weft_leaves_reserve(bytes)) {
     *error = ENOMEM;
     return WEFT_STACK_OUT_OF_MEMORY;
   }

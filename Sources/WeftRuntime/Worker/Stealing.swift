@@ -15,6 +15,11 @@ struct Look {
   var count: UInt64 = 0
 }
 
+/// Of each worker, by its index; of those with higher ones a search remembers nothing.
+typealias Looks = UnsafeMutableBufferPointer<Look>
+/// 1 KiB, the most that is sure to lie on the stack.
+private let looksMost = 64
+
 /// As many fibers are worth a steal in any case, and are what it takes at most.
 let stealMost: UInt64 = 256
 
@@ -71,16 +76,19 @@ extension SchedulerCore {
     // SAFETY: called on the worker's own thread, which alone uses its `spin_rounds`.
     let rounds = unsafe Seam.isSimulated ? spinRoundsSimulated : Int(worker.pointee.spin_rounds)
     if unsafe fireTimers(of: worker) { return true }
-    let found = unsafe spin(worker, rounds: rounds)
+    // Not an array: a search must not fail for want of memory, nor take a lock of malloc's.
+    let found = unsafe withUnsafeTemporaryAllocation(of: Look.self, capacity: looksMost) { looks in
+      unsafe looks.initialize(repeating: Look())
+      return unsafe spin(worker, rounds: rounds, looks)
+    }
     let next = found ? min(rounds * 2, spinRoundsMost) : max(rounds / 2, spinRoundsLeast)
     unsafe worker.pointee.spin_rounds = UInt64(next)
     return found
   }
 
-  private func spin(_ worker: Worker, rounds: Int) -> Bool {
+  private func spin(_ worker: Worker, rounds: Int, _ looks: Looks) -> Bool {
     // SAFETY: called on the worker's own thread.
     let away = unsafe isAway(worker)
-    var looks = capacity <= 64 ? Array(repeating: Look(), count: capacity) : []
     var seen = SeenOffer()
     for round in 0..<rounds {
       if unsafe hasWorkOfItsOwn(worker) || isStopping { return true }
@@ -94,7 +102,7 @@ extension SchedulerCore {
         }
         // SAFETY: as above.
         if round % stealRounds == 0,
-          unsafe steal(worker, looks: &looks, last: round + stealRounds >= rounds)
+          unsafe steal(worker, looks, last: round + stealRounds >= rounds)
         {
           return true
         }
@@ -110,7 +118,7 @@ extension SchedulerCore {
   /// grown since the look before is left to grow until there is enough, or this is the `last` look
   /// of a search. Then a lone fiber is taken too, from a victim that has not switched since the
   /// first look.
-  func steal(_ worker: Worker, looks: inout [Look], last: Bool) -> Bool {
+  func steal(_ worker: Worker, _ looks: Looks, last: Bool) -> Bool {
     // SAFETY: runs on the thief's own thread, which alone writes `random`; of the victim only
     // atomic words are read. Its memory lives as long as this object.
     unsafe worker.pointee.random =
@@ -124,10 +132,11 @@ extension SchedulerCore {
       // ORDERING: relaxed; hints. The victim's lock, or the swap of an offer, orders what is taken.
       let count = unsafe weft_word_load_relaxed(weft_worker_queue_stealable(victim))
       let tick = unsafe weft_word_load_relaxed(weft_worker_tick(victim))
-      let known = index < looks.count ? looks[index] : Look()
+      // SAFETY: this search's own memory.
+      let known = unsafe index < looks.count ? looks[index] : Look()
       if index < looks.count {
-        looks[index].count = count
-        if known.tick == .max { looks[index].tick = tick }
+        unsafe looks[index].count = count
+        if known.tick == .max { unsafe looks[index].tick = tick }
       }
       let takesAll = debug.contains(.steal)
       let isStill = takesAll || last && known.tick == tick
